@@ -1,0 +1,11 @@
+# Makes xxHash::xxhash from Debian's libxxhash-dev.
+find_path(XXHASH_INCLUDE_DIR xxhash.h)
+find_library(XXHASH_LIBRARY xxhash)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(XxHash REQUIRED_VARS XXHASH_LIBRARY XXHASH_INCLUDE_DIR
+  REASON_FAILURE_MESSAGE "install libxxhash-dev (./dev deps)")
+if(XxHash_FOUND AND NOT TARGET xxHash::xxhash)
+  add_library(xxHash::xxhash UNKNOWN IMPORTED)
+  set_target_properties(xxHash::xxhash PROPERTIES IMPORTED_LOCATION ${XXHASH_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${XXHASH_INCLUDE_DIR})
+endif()

@@ -1,0 +1,23 @@
+#include "transport/tensor_message.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+std::string to_string(shard_id id) { return fmt::format("r{}/s{}/t{}", id.replica, id.stage, id.shard); }
+
+static std::string_view name_of(message_kind kind) {
+  switch (kind) {
+    case message_kind::activation: return "activation";
+    case message_kind::gradient: return "gradient";
+    case message_kind::shared_gradient: return "shared gradient";
+  }
+  return "unknown kind";
+}
+
+std::string to_string(const message_id& id) {
+  return fmt::format("{} {} -> {} step {} micro-batch {}", name_of(id.kind), to_string(id.source),
+                     to_string(id.destination), id.step, id.micro_batch);
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "kernels/core/shape.hpp"
+
+namespace troupe {
+
+/// The logical place of a shard in the mesh: stage of the pipeline, replica of it, slice of the stage.
+struct shard_id {
+  std::uint16_t replica = 0, stage = 0, shard = 0;
+  friend auto operator<=>(const shard_id&, const shard_id&) = default;
+};
+
+/// "r0/s2/t1".
+std::string to_string(shard_id id);
+
+/// What a tensor message carries; its name says what is now true at the sender.
+enum class message_kind : std::uint8_t {
+  activation = 1,     ///< a stage's output, for the next stage
+  gradient = 2,       ///< the gradient of a stage's input, for the stage before
+  shared_gradient = 3 ///< the gradient of a parameter that two stages share, at the end of a step
+};
+
+/// What a message is. The receiver matches by this and never by order of arrival.
+struct message_id {
+  message_kind kind = message_kind::activation;
+  shard_id source, destination;
+  std::uint32_t epoch = 0;        ///< of the job; a lower one than the receiver's is dropped and counted
+  std::uint32_t incarnation = 0;  ///< of the sender
+  std::uint64_t step = 0;
+  std::uint32_t micro_batch = 0;  ///< or, for `shared_gradient`, the parameter's index
+  std::uint16_t chunk = 0;        ///< the receiver's chunk when stages are interleaved
+  friend bool operator==(const message_id&, const message_id&) = default;
+};
+
+/// "activation r0/s0/t0 -> r0/s1/t0 step 4 micro-batch 2".
+std::string to_string(const message_id& id);
+
+}  // namespace troupe
