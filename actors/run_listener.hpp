@@ -31,7 +31,7 @@ struct step_report {
   double grad_norm = 0;           ///< global, before clipping
   double learning_rate = 0;
   double tokens_per_s = 0;
-  double step_s = 0;              ///< from this step's first action to the next one's (the last step: to its commit)
+  double step_s = 0;              ///< from the commit before (the first step: from the grant) to this commit
   double bubble = 0;              ///< 1 − busy / (stages · makespan) over this step's actions; update and commit excluded
   double bubble_ideal = 0;        ///< the schedule's in unit times
   std::uint32_t restarts = 0;

@@ -69,7 +69,8 @@ struct layer_call {
 /// One indivisible piece of a model; a stage is a run of consecutive layers. Layers hold configuration only: values,
 /// gradients and kept tensors come in with each call, so one layer serves many micro-batches in flight. The last layer
 /// of a model is its loss: its output is f32 [1], already times `loss_scale`, and its backward gets an empty `dy`.
-/// Called on the shard's thread. An error (or an exception, which is caught) fails the shard with its text.
+/// A layer may overwrite `x` or `dy` where it alone holds it (`unique()`); a caller that still needs one keeps a second
+/// reference. Called on the shard's thread. An error (or an exception, which is caught) fails the shard with its text.
 class layer {
  public:
   virtual ~layer() = default;

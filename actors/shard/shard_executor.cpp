@@ -1,0 +1,244 @@
+#include "actors/shard/shard_executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "kernels/core/clock.hpp"
+
+namespace troupe {
+
+using phase = progress_cell::phase;
+
+shard_executor::shard_executor(settings s, stage model, progress_cell& progress, std::function<void()> arrived,
+                               ask_loader ask)
+    : settings_(std::move(s)),
+      stage_(std::move(model)),
+      progress_(progress),
+      inbox_(std::make_shared<inbox>(std::move(arrived))),
+      ask_loader_(std::move(ask)),
+      receive_memory_(host_memory()),
+      arrivals_{step_arrivals(settings_.micro_batches, stage_.awaited_uses().size()),
+                step_arrivals(settings_.micro_batches, stage_.awaited_uses().size())},
+      awaited_(stage_.awaited_uses().size()) {
+  result_.timeline.shard = settings_.self;
+  result_.timeline.actions.reserve(settings_.plan.size());
+}
+
+std::vector<shard_id> shard_executor::peers() const {
+  std::set<shard_id> found;
+  if (!stage_.first()) found.insert(at_stage(settings_.self.stage - 1U));
+  if (!stage_.last()) found.insert(at_stage(settings_.self.stage + 1U));
+  for (const auto& use : stage_.shared_uses())
+    for (auto other : use.other_stages) found.insert(at_stage(other));
+  return {found.begin(), found.end()};
+}
+
+message_id shard_executor::outgoing(message_kind kind, std::size_t to_stage, std::uint32_t index) const {
+  return {kind, settings_.self, at_stage(to_stage), settings_.epoch, settings_.incarnation, step_, index, 0};
+}
+
+// --- arrivals -------------------------------------------------------------------------------------------------------
+
+void shard_executor::peer_ready(shard_id peer) { inbox_->push({arrival::kind::peer_ready, {}, {}, {}, peer, {}}); }
+void shard_executor::peer_closed(shard_id peer) { inbox_->push({arrival::kind::peer_closed, {}, {}, {}, peer, {}}); }
+void shard_executor::peer_failed(shard_id peer, const error& why) {
+  inbox_->push({arrival::kind::peer_failed, {}, {}, {}, peer, why});
+}
+void shard_executor::arrived(const message_id& id, tensor payload) {
+  inbox_->push({arrival::kind::tensor_message, id, std::move(payload), {}, id.source, {}});
+}
+
+result<tensor> shard_executor::destination(const message_id& id, const tensor_spec& spec) {
+  const auto expected = [&]() -> tensor_spec {
+    switch (id.kind) {
+      case message_kind::activation: return stage_.input_spec();
+      case message_kind::gradient: return stage_.output_spec();
+      case message_kind::shared_gradient: return stage_.spec_of_use(id.micro_batch);
+    }
+    return {};
+  }();
+  if (spec != expected)
+    return invalid(fmt::format("{} carries {}, expected {}", to_string(id), to_string(spec), to_string(expected)));
+  return tensor::make(receive_memory_, spec);
+}
+
+step_arrivals::cell* shard_executor::cell_of(const arrival& a) {
+  if (a.id.step < step_ || a.id.step > step_ + 1) return nullptr;
+  auto& arrivals = arrivals_of(a.id.step);
+  switch (a.id.kind) {
+    case message_kind::activation: return arrivals.activation(a.id.micro_batch);
+    case message_kind::gradient: return arrivals.gradient(a.id.micro_batch);
+    case message_kind::shared_gradient: {
+      const auto& uses = stage_.awaited_uses();
+      const auto found = std::find(uses.begin(), uses.end(), a.id.micro_batch);
+      return arrivals.shared(static_cast<std::size_t>(found - uses.begin()));
+    }
+  }
+  return nullptr;
+}
+
+void shard_executor::store(arrival& a) {
+  if (a.what == arrival::kind::batch && a.target)
+    if (auto* target = a.id.step <= step_ + 1 ? arrivals_of(a.id.step).target(a.id.micro_batch) : nullptr)
+      target->put(std::move(a.target));
+  if (a.what == arrival::kind::batch && !a.value) return;
+  auto* cell = cell_of(a);
+  if (cell == nullptr || !cell->put(std::move(a.value))) {
+    ++dropped_;
+    if (a.what == arrival::kind::tensor_message) port_->consumed(a.id);
+  }
+}
+
+std::optional<error> shard_executor::take_arrivals() {
+  std::optional<error> failure;
+  inbox_->drain(drained_);
+  for (auto& a : drained_) {
+    switch (a.what) {
+      case arrival::kind::tensor_message:
+      case arrival::kind::batch: store(a); break;
+      case arrival::kind::peer_ready: ++peers_ready_; break;
+      case arrival::kind::peer_closed: ++peers_closed_; break;
+      case arrival::kind::peer_failed:
+        if (!failure) failure = a.why;
+        break;
+    }
+  }
+  drained_.clear();
+  return failure;
+}
+
+// --- actions --------------------------------------------------------------------------------------------------------
+
+bool shard_executor::ready(const action& a) {
+  auto& here = arrivals_of(step_);
+  switch (a.what) {
+    case pass::forward:
+      return here.activation(a.micro_batch)->waiting() && (!stage_.last() || here.target(a.micro_batch)->waiting());
+    case pass::backward:
+    case pass::backward_input: return stage_.last() || here.gradient(a.micro_batch)->waiting();
+    case pass::backward_weight: return true;
+  }
+  return false;
+}
+
+status shard_executor::run_forward(std::uint32_t mb) {
+  auto& here = arrivals_of(step_);
+  const auto target = here.target(mb)->take();
+  if (stage_.first() || stage_.last()) ask_loader_(1);
+  if (!stage_.first()) port_->consumed({message_kind::activation, at_stage(settings_.self.stage - 1U), settings_.self,
+                                        settings_.epoch, 0, step_, mb, 0});
+  TROUPE_TRY(auto y, stage_.forward(mb, here.activation(mb)->take(), target));
+  peak_in_flight_ = std::max(peak_in_flight_, ++in_flight_);
+  note_kept();
+  if (stage_.last()) {
+    TROUPE_CHECK(stage_.read_loss(y, result_.losses[mb]));
+  } else {
+    port_->send(outgoing(message_kind::activation, settings_.self.stage + 1U, mb), std::move(y));
+  }
+  return {};
+}
+
+status shard_executor::send_gradient(std::uint32_t mb, tensor dx) {
+  if (!stage_.last()) port_->consumed({message_kind::gradient, at_stage(settings_.self.stage + 1U), settings_.self,
+                                       settings_.epoch, 0, step_, mb, 0});
+  if (!stage_.first()) port_->send(outgoing(message_kind::gradient, settings_.self.stage - 1U, mb), std::move(dx));
+  return {};
+}
+
+void shard_executor::note_kept() { peak_kept_bytes_ = std::max(peak_kept_bytes_, stage_.kept_bytes()); }
+
+status shard_executor::run(const action& a) {
+  const auto mb = a.micro_batch;
+  auto gradient = [&] { return stage_.last() ? tensor() : arrivals_of(step_).gradient(mb)->take(); };
+  switch (a.what) {
+    case pass::forward: return run_forward(mb);
+    case pass::backward: {
+      TROUPE_TRY(auto dx, stage_.backward(mb, gradient()));
+      --in_flight_;
+      return send_gradient(mb, std::move(dx));
+    }
+    case pass::backward_input: {
+      TROUPE_TRY(auto dx, stage_.backward_input(mb, gradient()));
+      return send_gradient(mb, std::move(dx));
+    }
+    case pass::backward_weight:
+      --in_flight_;
+      return stage_.backward_weight(mb);
+  }
+  return {};
+}
+
+result<shard_executor::outcome> shard_executor::run_next() {
+  if (step_ >= granted_ || reported_) return outcome::idle;
+  if (cursor_ == 0 && result_.timeline.actions.empty()) {
+    result_.step = step_;
+    result_.losses.assign(stage_.last() ? settings_.micro_batches : 0, 0.0F);
+    result_.timeline.update = last_update_;
+  }
+  if (cursor_ == settings_.plan.size()) return finish_step();
+
+  const auto& next = settings_.plan[cursor_];
+  if (!ready(next)) {
+    progress_.set(phase::waiting, step_, next.micro_batch);
+    return outcome::idle;
+  }
+  progress_.set(progress_cell::phase_of(next.what), step_, next.micro_batch);
+  action_record record{next, monotonic_ns(), 0};
+  try {
+    TROUPE_CHECK(run(next));
+  } catch (const std::exception& e) {
+    return error{errc::stage_failed, fmt::format("{}: the stage threw: {}", to_string(progress_), e.what())};
+  } catch (...) {
+    return error{errc::stage_failed, fmt::format("{}: the stage threw something that is no std::exception",
+                                                 to_string(progress_))};
+  }
+  record.end_ns = monotonic_ns();
+  result_.timeline.actions.push_back(record);
+  ++cursor_;
+  return outcome::ran;
+}
+
+result<shard_executor::outcome> shard_executor::finish_step() {
+  progress_.set(phase::shared, step_, 0);
+  if (!shared_sent_) {
+    for (const auto& use : stage_.shared_uses())
+      for (auto other : use.other_stages)
+        port_->send(outgoing(message_kind::shared_gradient, other, static_cast<std::uint32_t>(use.use)), use.gradient);
+    shared_sent_ = true;
+  }
+  auto& here = arrivals_of(step_);
+  for (std::size_t i = 0; i < awaited_.size(); ++i)
+    if (!here.shared(i)->waiting()) return outcome::idle;
+  for (std::size_t i = 0; i < awaited_.size(); ++i) awaited_[i] = here.shared(i)->take();
+  TROUPE_CHECK(stage_.combine_shared(awaited_));
+  for (std::size_t i = 0; i < awaited_.size(); ++i) {
+    awaited_[i] = {};
+    const auto use = stage_.awaited_uses()[i];
+    port_->consumed({message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), settings_.self, settings_.epoch, 0,
+                     step_, static_cast<std::uint32_t>(use), 0});
+  }
+  TROUPE_TRY(result_.norms, stage_.squared_norms());
+  reported_ = true;
+  return outcome::step_done;
+}
+
+status shard_executor::commit(const update_rule& rule) {
+  if (!reported_ || rule.step != step_)
+    return invalid(fmt::format("commit of step {} reached a shard that stands at step {}", rule.step, step_));
+  progress_.set(phase::update, step_, 0);
+  last_update_ = {{}, monotonic_ns(), 0};
+  TROUPE_CHECK(stage_.apply(rule));
+  last_update_.end_ns = monotonic_ns();
+  arrivals_of(step_).clear();
+  ++step_;
+  cursor_ = 0;
+  shared_sent_ = reported_ = false;
+  result_.timeline.actions.clear();
+  progress_.set(step_ < granted_ ? phase::waiting : phase::done, step_, 0);
+  return {};
+}
+
+}  // namespace troupe

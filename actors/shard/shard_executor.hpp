@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "actors/run_listener.hpp"
+#include "actors/shard/inbox.hpp"
+#include "actors/shard/progress_cell.hpp"
+#include "actors/shard/step_arrivals.hpp"
+#include "actors/stage/stage.hpp"
+#include "transport/tensor_port.hpp"
+
+namespace troupe {
+
+/// What a shard knows when its part of a step is done.
+struct step_result {
+  std::uint64_t step = 0;
+  std::vector<float> losses;                   ///< of each micro-batch, on the last stage; else empty
+  std::vector<stage::parameter_norm> norms;
+  shard_timeline timeline;
+};
+
+/// Runs one shard's schedule: takes what has arrived, runs the next action as soon as its inputs are there, sends the
+/// results. Knows no CAF; a test drives it by hand. One thread uses it, all but `port_listener`'s calls, which only push
+/// into the inbox. Messages of a step that has passed, or that came twice, are dropped and counted.
+class shard_executor final : public port_listener {
+ public:
+  struct settings {
+    shard_id self;
+    std::uint32_t stages = 1;
+    std::uint32_t epoch = 1, incarnation = 1;
+    std::vector<action> plan;       ///< this stage's, of one step
+    std::uint32_t micro_batches = 1;
+    std::uint32_t credits = 4;      ///< messages a peer may have unconsumed here
+  };
+  /// Wants more data: (how many micro-batches' worth were consumed).
+  using ask_loader = std::function<void(std::uint32_t)>;
+
+  /// `arrived` runs on any thread when something waits for `take_arrivals`.
+  shard_executor(settings s, stage model, progress_cell& progress, std::function<void()> arrived, ask_loader ask);
+
+  /// Before `connect`: the port through which tensors leave. Must not outlive this object's use.
+  void attach(tensor_port& port) { port_ = &port; }
+  /// The peers this shard exchanges tensors with: its neighbours, and who shares a parameter with it.
+  std::vector<shard_id> peers() const;
+
+  /// Steps below `end` may run.
+  void grant(std::uint64_t end) { granted_ = end; }
+  /// Moves arrivals to where their action finds them. Returns the first failure of a peer, if one is among them.
+  std::optional<error> take_arrivals();
+  bool all_peers_ready() const { return peers_ready_ == peers().size(); }
+  bool all_peers_closed() const { return peers_closed_ == peers().size(); }
+
+  enum class outcome : std::uint8_t { ran, idle, step_done };
+  /// Runs the next action if its inputs are there. `idle`: nothing to do until an arrival, a grant or a commit.
+  result<outcome> run_next();
+  /// After `step_done`: what to report. Valid until the next step begins.
+  const step_result& finished_step() const { return result_; }
+  /// The committed update of the step that was reported; the next step begins.
+  status commit(const update_rule& rule);
+
+  std::uint64_t step() const noexcept { return step_; }
+  std::uint64_t dropped_arrivals() const noexcept { return dropped_; }
+  /// Most micro-batches whose kept tensors were held at once, and the most bytes of them, since the start.
+  std::uint32_t peak_in_flight() const noexcept { return peak_in_flight_; }
+  std::size_t peak_kept_bytes() const noexcept { return peak_kept_bytes_; }
+  stage& model() noexcept { return stage_; }
+  /// What the data loader pushes into.
+  const std::shared_ptr<inbox>& mail() const noexcept { return inbox_; }
+  std::uint32_t credits() const noexcept { return settings_.credits; }
+
+  // port_listener
+  void peer_ready(shard_id peer) override;
+  result<tensor> destination(const message_id& id, const tensor_spec& spec) override;
+  void arrived(const message_id& id, tensor payload) override;
+  void peer_failed(shard_id peer, const error& why) override;
+  void peer_closed(shard_id peer) override;
+
+ private:
+  shard_id at_stage(std::size_t s) const { return {settings_.self.replica, static_cast<std::uint16_t>(s), settings_.self.shard}; }
+  message_id outgoing(message_kind kind, std::size_t to_stage, std::uint32_t index) const;
+  step_arrivals& arrivals_of(std::uint64_t step) { return arrivals_[step % 2]; }
+  step_arrivals::cell* cell_of(const arrival& a);
+  void store(arrival& a);
+  bool ready(const action& a);
+  status run(const action& a);
+  status run_forward(std::uint32_t micro_batch);
+  status send_gradient(std::uint32_t micro_batch, tensor dx);
+  void note_kept();
+  /// The exchange of shared gradients and the norms, once all actions ran.
+  result<outcome> finish_step();
+
+  settings settings_;
+  stage stage_;
+  progress_cell& progress_;
+  std::shared_ptr<inbox> inbox_;
+  ask_loader ask_loader_;
+  tensor_port* port_ = nullptr;
+  buffer_pool receive_memory_;
+  std::uint64_t step_ = 0, granted_ = 0;
+  std::size_t cursor_ = 0;
+  bool shared_sent_ = false, reported_ = false;
+  std::array<step_arrivals, 2> arrivals_;
+  std::vector<arrival> drained_;
+  std::vector<tensor> awaited_;
+  step_result result_;
+  action_record last_update_;
+  std::uint32_t in_flight_ = 0, peak_in_flight_ = 0;
+  std::size_t peak_kept_bytes_ = 0;
+  std::size_t peers_ready_ = 0, peers_closed_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/stage/parameter_table.hpp"
+#include "kernels/layers/layer.hpp"
+#include "kernels/ops/backend.hpp"
+
+namespace troupe {
+
+/// What a stage needs beside its layers.
+struct stage_settings {
+  std::size_t stage = 0;            ///< which one of the split
+  std::uint32_t micro_batches = 1;  ///< of a step
+  float loss_scale = 1;             ///< 1 / target rows of a step
+  std::uint64_t seed = 1;
+  float beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, weight_decay = 0;
+};
+
+/// A committed update: what every stage does to its parameters after step `step` (from 0).
+struct update_rule {
+  std::uint64_t step = 0;
+  float learning_rate = 0;
+  float gradient_scale = 1;
+};
+
+/// A run of layers with their parameters, gradients, optimizer state and the kept tensors of each micro-batch in flight.
+/// Knows nothing of messages and actors: a test drives it by hand. One thread uses it.
+class stage {
+ public:
+  /// Takes stage `settings.stage` of `model` (all layers of the whole model; the others are dropped) and gives its
+  /// parameters their first values. `ops` must outlive it.
+  static result<stage> make(layer_list model, const stage_split& split, const parameter_table& table,
+                            const tensor_spec& model_input, backend& ops, const stage_settings& settings);
+
+  const tensor_spec& input_spec() const noexcept { return specs_.front(); }
+  const tensor_spec& output_spec() const noexcept { return specs_.back(); }
+  bool first() const noexcept { return settings_.stage == 0; }
+  bool last() const noexcept { return last_; }
+
+  /// Runs the layers. `target` is empty but on the last stage, where the result is the loss f32 [1].
+  result<tensor> forward(std::uint32_t micro_batch, tensor x, const tensor& target);
+  /// Layer by layer: gradient of the input, then of the weights. `dy` is empty on the last stage, the result on the first.
+  result<tensor> backward(std::uint32_t micro_batch, tensor dy);
+  /// The two halves of `backward`; together they give the same bits.
+  result<tensor> backward_input(std::uint32_t micro_batch, tensor dy);
+  status backward_weight(std::uint32_t micro_batch);
+
+  /// The loss f32 [1] that the last stage's `forward` returned, on the host; waits for the device.
+  status read_loss(const tensor& loss, float& value);
+
+  /// A gradient of a parameter that another stage shares, for that stage. Valid until the next `apply`.
+  struct shared_use {
+    std::size_t use = 0;                    ///< index into the table's uses
+    std::vector<std::size_t> other_stages;  ///< who needs it
+    tensor gradient;
+  };
+  const std::vector<shared_use>& shared_uses() const noexcept { return shared_uses_; }
+  /// Uses on other stages whose gradients this stage must be given by `add_shared` before `squared_norms`.
+  const std::vector<std::size_t>& awaited_uses() const noexcept { return awaited_uses_; }
+  tensor_spec spec_of_use(std::size_t use) const;
+  std::size_t stage_of_use(std::size_t use) const;
+
+  /// Adds up the gradients of shared parameters in canonical order; `awaited` in the order of `awaited_uses`.
+  status combine_shared(std::span<const tensor> awaited);
+
+  struct parameter_norm {
+    std::size_t parameter = 0;  ///< canonical index
+    double squared = 0;
+  };
+  /// Of each parameter whose first use is here.
+  result<std::vector<parameter_norm>> squared_norms();
+
+  /// One AdamW update of every parameter, then gradients are zero again.
+  status apply(const update_rule& rule);
+
+  struct named_parameter {
+    std::size_t parameter = 0;
+    std::string name;
+    tensor value, moment1, moment2;
+  };
+  /// In canonical order; device tensors, shared with the stage.
+  const std::vector<named_parameter>& parameters() const noexcept { return parameters_; }
+
+  buffer_pool& memory() noexcept { return *memory_; }
+  /// Bytes of kept tensors of one micro-batch, as the layers predict them.
+  std::size_t predicted_kept_bytes() const;
+  /// Bytes of kept tensors now, over all micro-batches.
+  std::size_t kept_bytes() const;
+
+ private:
+  struct layer_state {
+    std::unique_ptr<layer> code;
+    std::vector<parameter_view> views;
+    std::vector<kept_tensors> kept;  // [micro_batch]
+  };
+  struct slot {
+    bool decay = false;
+    bool norm_here = false;
+    tensor total;                      // the gradient that norm and update use
+    std::vector<std::size_t> sum_of;   // uses to add into `total`; empty where there is just one
+  };
+
+  stage() = default;
+  layer_call call_for(layer_state& l, const tensor& target) {
+    return {*ops_, *memory_, l.views, target, settings_.loss_scale};
+  }
+  status add_parameters(const parameter_table& table, std::size_t first_layer);
+  status give_first_values(const parameter_spec& spec, const tensor& value);
+
+  backend* ops_ = nullptr;
+  std::unique_ptr<buffer_pool> memory_;
+  stage_settings settings_;
+  bool last_ = false;
+  std::vector<tensor_spec> specs_;
+  std::vector<layer_state> layers_;
+  std::vector<named_parameter> parameters_;
+  std::vector<slot> slots_;  // beside parameters_
+  std::vector<shared_use> shared_uses_;
+  std::vector<std::size_t> awaited_uses_;
+  struct use_place {
+    std::size_t use = 0, stage = 0;
+    tensor_spec spec;
+  };
+  std::vector<use_place> shared_places_;  // every use of a shared parameter that is used here
+  std::vector<std::pair<std::size_t, tensor>> own_gradients_;  // of shared uses: (use, gradient)
+  tensor no_target_, host_loss_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+#include "kernels/ops/philox.hpp"
+
+#include <Random123/philox.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace troupe::philox {
+
+namespace {
+
+std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
+
+// Fills `x` four elements at a time with what `numbers_of` makes of each block's words.
+template <class NumbersOf>
+void fill(std::span<float> x, std::uint64_t seed, std::string_view name, NumbersOf numbers_of) {
+  const auto h = hash(name);
+  for (std::size_t i = 0; i < x.size(); i += 4) {
+    const std::array<float, 4> four = numbers_of(block({low(i / 4), high(i / 4), low(h), high(h)}, {low(seed), high(seed)}));
+    for (std::size_t j = 0; j < 4 && i + j < x.size(); ++j) x[i + j] = four[j];
+  }
+}
+
+double unit(std::uint32_t w) { return (w + 0.5) * 0x1p-32; }
+
+}  // namespace
+
+words block(const words& counter, const std::array<std::uint32_t, 2>& key) {
+  const auto w = r123::Philox4x32_R<10>()({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
+  return {w[0], w[1], w[2], w[3]};
+}
+
+void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, float deviation) {
+  const double scale = deviation;
+  fill(x, seed, name, [scale](const words& w) {
+    std::array<float, 4> z;
+    for (std::size_t pair = 0; pair < 4; pair += 2) {
+      const double radius = std::sqrt(-2.0 * std::log(unit(w[pair])));
+      const double angle = 2.0 * std::numbers::pi * unit(w[pair + 1]);
+      z[pair] = static_cast<float>(radius * std::cos(angle) * scale);
+      z[pair + 1] = static_cast<float>(radius * std::sin(angle) * scale);
+    }
+    return z;
+  });
+}
+
+void fill_uniform(std::span<float> x, std::uint64_t seed, std::string_view name, float bound) {
+  const double scale = bound;
+  fill(x, seed, name, [scale](const words& w) {
+    std::array<float, 4> u;
+    for (std::size_t j = 0; j < 4; ++j) u[j] = static_cast<float>(((w[j] >> 8) * 0x1p-23 - 1.0) * scale);
+    return u;
+  });
+}
+
+}  // namespace troupe::philox

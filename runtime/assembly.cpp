@@ -1,0 +1,144 @@
+#include "runtime/assembly.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "runtime/builtin_models.hpp"
+#include "transport/ucx_port.hpp"
+
+namespace troupe {
+
+namespace {
+
+result<device> device_of(const config& c, std::uint16_t index) {
+  if (c.parallel.device == "cpu") return device{device_kind::cpu, 0};
+  if (c.parallel.device == "cuda") return device{device_kind::cuda, index};
+  return invalid(fmt::format("parallel.device: '{}' is no device; use cpu or cuda", c.parallel.device));
+}
+
+port_options options_of(const config& c, const run_key& key) {
+  port_options o;
+  o.key = key;
+  o.route = c.transport.route == "tcp" ? port_route::tcp : port_route::shared_memory;
+  o.tcp_device = c.transport.device;
+  o.handshake_timeout = std::chrono::milliseconds(c.transport.handshake_timeout_ms);
+  o.spin = std::chrono::microseconds(c.transport.spin_us);
+  o.payload_checksum = c.transport.checksum;
+  return o;
+}
+
+result<stage_split> split_of(const config& c, const layer_list& layers, const std::vector<tensor_spec>& specs) {
+  if (c.parallel.split.empty()) return balance(forward_costs(layers, specs), static_cast<std::size_t>(c.parallel.pp));
+  stage_split split(c.parallel.split.begin(), c.parallel.split.end());
+  const auto sum = std::accumulate(split.begin(), split.end(), std::size_t{0});
+  if (sum != layers.size() || split.size() != static_cast<std::size_t>(c.parallel.pp))
+    return invalid(fmt::format("parallel.split: {} entries that add up to {}, but the run has parallel.pp = {} stages and {} "
+                               "layers (embedding and head counted)", split.size(), sum, c.parallel.pp, layers.size()));
+  return split;
+}
+
+result<shard_parts> make_shard(const std::vector<model_definition>& models, const port_source& ports,
+                               const shard_assignment& a) {
+  TROUPE_TRY(const auto c, parse_config(a.config));
+  TROUPE_TRY(auto plan, plan_model(c, models));
+  TROUPE_TRY(const auto where, device_of(c, a.shard.stage));
+
+  shard_parts parts;
+  TROUPE_TRY(parts.ops, make_backend(where));
+  TROUPE_TRY(auto table, parameter_table::make(plan.layers, a.split));
+  const auto rows = static_cast<double>(plan.target_rows) * plan.micro_batches;
+  stage_settings s;
+  s.stage = a.shard.stage;
+  s.micro_batches = plan.micro_batches;
+  s.loss_scale = static_cast<float>(1.0 / rows);
+  s.seed = static_cast<std::uint64_t>(c.train.seed);
+  s.beta1 = static_cast<float>(c.train.beta1);
+  s.beta2 = static_cast<float>(c.train.beta2);
+  s.epsilon = static_cast<float>(c.train.epsilon);
+  s.weight_decay = static_cast<float>(c.train.weight_decay);
+  TROUPE_TRY(auto built, stage::make(std::move(plan.layers), a.split, table, plan.specs.front(), *parts.ops, s));
+  parts.model = std::make_unique<stage>(std::move(built));
+  parts.plan = plan.plan.actions[a.shard.stage];
+  parts.micro_batches = plan.micro_batches;
+  parts.stages = static_cast<std::uint32_t>(a.split.size());
+  parts.steps = static_cast<std::uint64_t>(c.train.steps);
+  if (parts.model->first() || parts.model->last()) {
+    TROUPE_TRY(parts.data, plan.definition.data(settings_of(c)));
+  }
+  parts.make_port = [ports, options = options_of(c, ports.key)](shard_id self, port_listener& listener)
+      -> result<std::unique_ptr<tensor_port>> {
+    if (ports.exchange != nullptr) return ports.exchange->make_port(self, listener);
+    return make_ucx_port(*ports.loop, options, self, listener);
+  };
+  return parts;
+}
+
+}  // namespace
+
+model_settings settings_of(const config& c) {
+  return {c.model.layers, c.model.hidden, c.model.heads, c.model.seq_len, c.model.vocab, c.model.tied, c.data.path,
+          c.train.micro_batch, c.train.global_batch, c.train.steps, static_cast<std::uint64_t>(c.train.seed)};
+}
+
+result<model_plan> plan_model(const config& c, const std::vector<model_definition>& models) {
+  model_plan plan;
+  const auto settings = settings_of(c);
+  TROUPE_TRY(plan.definition, find_model(models, c.model.kind));
+  TROUPE_TRY(plan.layers, plan.definition.layers(settings));
+  TROUPE_TRY(const auto data, plan.definition.data(settings));
+  TROUPE_TRY(plan.specs, infer_specs(plan.layers, data->input()));
+  TROUPE_TRY(plan.split, split_of(c, plan.layers, plan.specs));
+  plan.target_rows = data->target_rows();
+  plan.micro_batches = static_cast<std::uint32_t>(c.train.global_batch / c.train.micro_batch);
+  TROUPE_TRY(plan.plan, make_schedule(c.parallel.schedule, {static_cast<std::uint32_t>(c.parallel.pp), plan.micro_batches}));
+  return plan;
+}
+
+shard_factory make_shard_factory(std::vector<model_definition> models, port_source ports) {
+  return [models = std::move(models), ports](const shard_assignment& a) { return make_shard(models, ports, a); };
+}
+
+float learning_rate_at(const config& c, std::uint64_t step) {
+  const auto& t = c.train;
+  const auto warmup = static_cast<std::uint64_t>(t.warmup_steps);
+  if (step < warmup) return static_cast<float>(t.lr * static_cast<double>(step + 1) / static_cast<double>(warmup));
+  const auto span = static_cast<double>(std::max<std::uint64_t>(static_cast<std::uint64_t>(t.steps) - warmup, 2) - 1);
+  const double done = std::min(1.0, static_cast<double>(step - warmup) / span);
+  const double share = t.min_lr_ratio + (1 - t.min_lr_ratio) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  return static_cast<float>(t.lr * share);
+}
+
+run_key make_run_key() {
+  run_key key;
+  while (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
+  }
+  return key;
+}
+
+std::string to_hex(const run_key& key) {
+  std::string hex;
+  for (auto b : key) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
+  return hex;
+}
+
+result<run_key> run_key_from_hex(std::string_view hex) {
+  run_key key;
+  if (hex.size() != 2 * key.size()) return invalid("TROUPE_RUN_KEY is not 32 hexadecimal digits");
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    unsigned byte = 0;
+    for (char digit : hex.substr(2 * i, 2)) {
+      const auto value = std::string_view("0123456789abcdef").find(digit);
+      if (value == std::string_view::npos) return invalid("TROUPE_RUN_KEY is not 32 hexadecimal digits");
+      byte = byte * 16 + static_cast<unsigned>(value);
+    }
+    key[i] = static_cast<std::byte>(byte);
+  }
+  return key;
+}
+
+}  // namespace troupe

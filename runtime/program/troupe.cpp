@@ -1,0 +1,3 @@
+#include "runtime/main.hpp"
+
+int main(int argc, char** argv) { return troupe::main(argc, argv); }

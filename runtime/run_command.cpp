@@ -1,0 +1,146 @@
+#include "runtime/run_command.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <cstdlib>
+
+#include "runtime/assembly.hpp"
+#include "runtime/host_checks.hpp"
+#include "runtime/progress.hpp"
+#include "runtime/run_directory.hpp"
+#include "runtime/run_log.hpp"
+#include "runtime/worker_launcher.hpp"
+
+namespace troupe {
+
+namespace {
+
+int refuse(const error& why) {
+  fmt::print(stderr, "troupe: {}\n", why.where);
+  return 2;
+}
+
+void write_stderr(std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+cluster_settings cluster_of(const config& c, const model_plan& plan, const run_key& key) {
+  cluster_settings s;
+  s.config = to_toml(c);
+  s.run_key = to_hex(key);
+  s.port = static_cast<std::uint16_t>(c.transport.control_port);
+  s.processes = c.parallel.workers == "processes";
+  s.split = plan.split;
+  s.plan = plan.plan;
+  s.steps = static_cast<std::uint64_t>(c.train.steps);
+  s.target_rows = plan.target_rows * plan.micro_batches;
+  s.clip = static_cast<float>(c.train.clip);
+  s.learning_rate = [c](std::uint64_t step) { return learning_rate_at(c, step); };
+  s.heartbeat = std::chrono::milliseconds(c.recovery.heartbeat_ms);
+  s.start_timeout = std::chrono::milliseconds(c.recovery.start_timeout_ms);
+  s.grace = std::chrono::milliseconds(c.recovery.grace_ms);
+  return s;
+}
+
+// Remembers the first and the last loss for the closing words; passes everything on.
+class closing_words final : public run_listener {
+ public:
+  explicit closing_words(run_listener& next) : next_(next) {}
+  void step_committed(const step_report& r) override {
+    if (r.step == 0) first_ = r.loss;
+    last_ = r.loss;
+    ++steps_;
+    next_.step_committed(r);
+  }
+  void event(const run_event& e) override { next_.event(e); }
+
+  void print(const run_request& request, const config& c, const std::string& directory) const {
+    if (steps_ == 0) return;
+    fmt::print(stderr, "loss {:.4f} after {} steps (it began at {:.4f})\nrun directory: {}\n", last_, steps_, first_, directory);
+    fmt::print(stderr, "next: {} trace show {}    draws the timeline of the last steps\n", program(), directory);
+    (void)request;
+    (void)c;
+  }
+
+ private:
+  static std::string program() { return ::program_invocation_name; }
+  run_listener& next_;
+  double first_ = 0, last_ = 0;
+  std::uint64_t steps_ = 0;
+};
+
+// First signal: end the run in good order. Second: end everything now.
+class interruption {
+ public:
+  interruption(event_loop& loop, cluster_head& head, worker_launcher& launcher)
+      : signals_(loop.context(), SIGINT, SIGTERM, SIGUSR1), head_(head), launcher_(launcher) {
+    wait();
+  }
+
+ private:
+  void wait() {
+    signals_.async_wait([this](const boost::system::error_code& e, int signal) {
+      if (e) return;
+      if (seen_++ > 0) {
+        launcher_.signal_all(SIGKILL);
+        ::_exit(signal == SIGINT ? 130 : 143);
+      }
+      head_.interrupt(signal);
+      wait();
+    });
+  }
+  boost::asio::signal_set signals_;
+  cluster_head& head_;
+  worker_launcher& launcher_;
+  int seen_ = 0;
+};
+
+}  // namespace
+
+int run_command(const run_request& request, const std::vector<model_definition>& models) {
+  auto loaded = load_config(request.config_path, request.overrides);
+  if (!loaded) return refuse(loaded.error());
+  const auto& c = loaded->values;
+  auto plan = plan_model(c, models);
+  if (!plan) return refuse(plan.error());
+  if (auto fits = check_host(c); !fits) return refuse(fits.error());
+  auto directory = run_directory::create(request.run_directory, std::chrono::system_clock::now());
+  if (!directory) return refuse(directory.error());
+  if (auto written = directory->write_config(to_toml(c)); !written) return refuse(written.error());
+
+  auto options = terminal_options(STDERR_FILENO);
+  options.steps = static_cast<std::uint64_t>(c.train.steps);
+  options.print_every = c.observe.print_every;
+  progress terminal(options, write_stderr);
+  run_log log(*directory, terminal, static_cast<std::size_t>(c.observe.trace_steps));
+  closing_words words(log);
+
+  auto page = progress_page::make(plan->split.size());
+  if (!page) return refuse(page.error());
+  const auto key = make_run_key();
+  event_loop loop("troupe head");
+  in_process_exchange exchange;
+  worker_launcher launcher(loop);
+  port_source ports{&exchange, &loop, key};
+  auto settings = cluster_of(c, *plan, key);
+  const bool processes = settings.processes;
+  auto head = cluster_head::start(std::move(settings), words, page->cells(), processes ? &launcher : nullptr,
+                                  make_shard_factory(models, ports));
+  if (!head) return refuse(head.error());
+  launcher.configure({"127.0.0.1", to_hex(key), (*head)->port(), directory->path().string(), c.parallel.threads_per_shard,
+                      page->descriptor()});
+  run_outcome outcome;
+  {
+    interruption on_signal(loop, **head, launcher);
+    (*head)->begin();
+    outcome = (*head)->wait();
+  }
+  if (outcome.exit_code == 2) return refuse({errc::invalid_argument, outcome.text});
+  words.print(request, c, directory->path().string());
+  return outcome.exit_code;
+}
+
+}  // namespace troupe

@@ -1,0 +1,155 @@
+// How connections begin and end.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/ucx_engine.hpp"
+#include "transport/ucx_error.hpp"
+
+namespace troupe {
+
+namespace {
+
+bool same_port(std::uint64_t token, std::uint64_t other) noexcept { return token >> 32 == other >> 32; }
+
+}  // namespace
+
+void ucx_engine::ask(ucx_peer& peer, clock::time_point now) {
+  using namespace std::chrono_literals;
+  // Rarely two endpoints made at the same instant never find each other over tcp; a new one does.
+  peer.retry_at = now + std::max<clock::duration>(options_.handshake_timeout / 5, 100ms);
+  auto endpoint = ucp_endpoint::make(worker_.get(), peer.where, alarm_);
+  if (!endpoint) {
+    peer.last_trouble = endpoint.error().where;
+    return;
+  }
+  peer.endpoint = *std::move(endpoint);
+  say_hello(peer);
+}
+
+void ucx_engine::say_hello(ucx_peer& peer) { send_control(peer, frame_type::hello, peer.token, peer.granted); }
+
+void ucx_engine::on_hello(const wire_header& header) {
+  ucx_peer* peer = find(header.source);
+  if (!peer || peer->failure) return;  // it asks before we do: our own hello will make it ask again
+  const bool again = header.number == peer->their_token;
+  if (!again && same_port(header.number, peer->their_token) && header.number < peer->their_token) {
+    return counters_.dropped_stale.add();
+  }
+  if (!again && peer->stage != peer_stage::asking) {
+    return give_up(*peer, {errc::peer_unreachable, "it has given this connection up and asks for a new one"});
+  }
+  peer->their_token = header.number;
+  if (!again) peer->their_grant = peer->send_credits = header.credits;
+  send_control(*peer, frame_type::hello_ack);
+  if (!again && !peer->acknowledged) say_hello(*peer);  // ours may have come before they asked
+  become_ready(*peer);
+}
+
+void ucx_engine::become_ready(ucx_peer& peer) {
+  if (peer.stage != peer_stage::asking || !peer.acknowledged || peer.their_token == 0 || !peer.endpoint) return;
+  peer.stage = peer_stage::open;
+  if (listener_) listener_->peer_ready(peer.id);
+  pump(peer);
+}
+
+void ucx_engine::begin_goodbye(ucx_peer& peer) {
+  if (peer.stage == peer_stage::open) {
+    peer.stage = peer_stage::closing;
+    peer.deadline = clock::now() + options_.drain_timeout;
+  }
+  advance_goodbye(peer);
+}
+
+void ucx_engine::advance_goodbye(ucx_peer& peer) {
+  if (peer.stage != peer_stage::closing) return;
+  if (!peer.bye_sent && peer.waiting.empty()) {
+    peer.bye_sent = true;
+    send_control(peer, frame_type::bye, peer.sent);
+  }
+  if (!peer.bye_ack_sent && peer.their_total && peer.received >= *peer.their_total) {
+    peer.bye_ack_sent = true;
+    send_control(peer, frame_type::bye_ack);
+  }
+  if (peer.bye_acknowledged && peer.bye_ack_sent) {
+    peer.stage = peer_stage::finishing;
+    ++finishing_;
+  }
+}
+
+void ucx_engine::give_up(ucx_peer& peer, error why) {
+  if (!peer.failure) peer.failure = std::move(why);
+  alarm_ = true;
+}
+
+void ucx_engine::check_deadlines(clock::time_point now) {
+  for (auto& [id, peer] : peers_) {
+    if (peer.stage == peer_stage::asking && now >= peer.deadline) {
+      give_up(peer, {errc::timed_out, fmt::format("no handshake within {} ms {}", options_.handshake_timeout.count(),
+                                                  peer.last_trouble)});
+    } else if (peer.stage == peer_stage::asking && now >= peer.retry_at) {
+      retire_endpoint(peer);
+      ask(peer, now);
+    } else if (peer.stage == peer_stage::closing && now >= peer.deadline) {
+      give_up(peer, {errc::timed_out, fmt::format("no goodbye within {} ms, {} tensors still queued",
+                                                  options_.drain_timeout.count(), peer.waiting.size())});
+    }
+  }
+  settle();
+}
+
+void ucx_engine::settle_slowly() {
+  if (std::exchange(alarm_, false) || finishing_ > 0) {
+    const auto now = clock::now();
+    for (auto& [id, peer] : peers_) settle(peer, now);
+  }
+  sweep_closing();
+}
+
+void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
+  if (peer.stage == peer_stage::closed) return;
+  const auto trouble = peer.endpoint ? peer.endpoint->failure() : UCS_OK;
+  if (peer.failure) {
+    end_with_failure(peer);
+  } else if (peer.stage == peer_stage::finishing) {
+    if (peer.endpoint && !std::exchange(peer.flushing, true)) peer.endpoint->flush();
+    const bool over = !peer.endpoint || peer.endpoint->flushed() || trouble != UCS_OK || now >= peer.deadline;
+    if (over) end_with_goodbye(peer);
+  } else if (trouble != UCS_OK && peer.stage == peer_stage::asking) {
+    peer.last_trouble = fmt::format("(the last try ended with: {})", ucs_status_string(trouble));
+    retire_endpoint(peer);
+  } else if (trouble != UCS_OK) {
+    peer.failure = ucx_error(errc::peer_unreachable, trouble, "the connection broke");
+    end_with_failure(peer);
+  }
+}
+
+void ucx_engine::end_with_failure(ucx_peer& peer) {
+  const error why = *std::exchange(peer.failure, std::nullopt);
+  if (peer.stage == peer_stage::finishing) --finishing_;
+  peer.stage = peer_stage::closed;
+  peer.waiting.clear();
+  retire_endpoint(peer);
+  if (!listener_) return;
+  listener_->peer_failed(peer.id, {why.code, fmt::format("peer {}: {}", to_string(peer.id), why.where), why.native});
+}
+
+void ucx_engine::end_with_goodbye(ucx_peer& peer) {
+  --finishing_;
+  peer.stage = peer_stage::closed;
+  peer.waiting.clear();
+  retire_endpoint(peer);
+  if (listener_) listener_->peer_closed(peer.id);
+}
+
+void ucx_engine::retire_endpoint(ucx_peer& peer) {
+  if (!peer.endpoint) return;
+  peer.endpoint->close();
+  closing_.push_back(std::move(peer.endpoint));
+}
+
+void ucx_engine::sweep_closing() {
+  std::erase_if(closing_, [](const auto& endpoint) { return endpoint->finished(); });
+}
+
+}  // namespace troupe

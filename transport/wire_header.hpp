@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "transport/port_options.hpp"
+#include "transport/tensor_message.hpp"
+
+namespace troupe {
+
+/// What a frame of the data plane is for. The numbers go over the wire.
+enum class frame_type : std::uint8_t {
+  tensor = 1,     ///< a payload of `dtype` and `dims` follows
+  hello = 2,      ///< "I have connected; `number` is my token, `credits` what you may have unconsumed here"
+  hello_ack = 3,  ///< "I know your token"
+  credit = 4,     ///< "`credits` of your messages were consumed"
+  bye = 5,        ///< "I sent `number` tensors and will send no more"
+  bye_ack = 6,    ///< "I have them all"
+};
+
+/// The header before every frame, as it lies on the wire: little-endian, naturally aligned, no gaps. Change it and
+/// `current_version` together.
+struct wire_header {
+  static constexpr std::uint32_t expected_magic = 0x50555254;  // "TRUP"
+  static constexpr std::uint8_t current_version = 1;
+  static constexpr std::uint8_t has_payload_checksum = 1;  ///< a bit of `flags`; the others are zero
+
+  std::uint32_t magic = expected_magic;
+  std::uint8_t version = current_version;
+  frame_type type = frame_type::tensor;
+  std::uint8_t kind = 0;  ///< `message_kind` of a tensor, else 0
+  std::uint8_t dtype = 0;
+  run_key key{};
+  shard_id source{}, destination{};
+  std::uint32_t epoch = 0;
+  std::uint32_t incarnation = 0;
+  std::uint32_t micro_batch = 0;
+  std::uint64_t number = 0;      ///< the step of a tensor, the token of a hello, the count of a bye
+  std::uint64_t connection = 0;  ///< the token that the receiver chose in its hello; 0 in a hello
+  std::uint16_t chunk = 0;
+  std::uint8_t rank = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t credits = 0;  ///< given back along with any frame; the grant in a hello
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t payload_checksum = 0;
+  std::array<std::int64_t, shape::max_rank> dims{};  ///< zero beyond `rank`
+  std::uint64_t header_checksum = 0;                 ///< xxh3 of all before it
+};
+
+static_assert(std::endian::native == std::endian::little, "the wire format is this machine's memory format");
+static_assert(std::is_trivially_copyable_v<wire_header> && std::has_unique_object_representations_v<wire_header>);
+static_assert(sizeof(wire_header) == 144 && offsetof(wire_header, header_checksum) == 136);
+
+/// Why a frame's header is refused.
+enum class header_fault : std::uint8_t {
+  none,
+  wrong_size,
+  wrong_magic,
+  wrong_version,
+  wrong_checksum,
+  unknown_type,
+  unknown_kind,
+  unknown_dtype,
+  wrong_rank,
+  wrong_dims,         ///< negative, or a product beyond 2^63
+  contradiction,      ///< a field that this type does not have is set
+  wrong_payload_size  ///< `dims`, `dtype` and `payload_bytes` disagree
+};
+
+std::string_view to_string(header_fault fault) noexcept;
+
+/// Fills in the checksum; call it last.
+void seal(wire_header& header) noexcept;
+
+/// Reads a header from untrusted bytes of any length and alignment. `header` is meaningful only for `none`. Whose run,
+/// peer or epoch it belongs to is not judged here.
+header_fault decode(std::span<const std::byte> bytes, wire_header& header) noexcept;
+
+/// The parts of a tensor frame's header.
+message_id id_of(const wire_header& header) noexcept;
+tensor_spec spec_of(const wire_header& header) noexcept;
+void describe(wire_header& header, const message_id& id, const tensor_spec& spec) noexcept;
+
+/// xxh3, 64 bits.
+std::uint64_t payload_checksum(const void* bytes, std::size_t count) noexcept;
+
+}  // namespace troupe
