@@ -14,40 +14,55 @@ bool same_port(std::uint64_t token, std::uint64_t other) noexcept { return token
 
 }  // namespace
 
+/// A new endpoint, as many times as the peer has made one, and a hello over the last.
 void ucx_engine::ask(ucx_peer& peer, clock::time_point now) {
   using namespace std::chrono_literals;
   // Rarely two endpoints made at the same instant never find each other over tcp; a new one does.
-  peer.retry_at = now + std::max<clock::duration>(options_.handshake_timeout / 5, 100ms);
-  auto endpoint = ucp_endpoint::make(worker_.get(), peer.where, alarm_);
-  if (!endpoint) {
-    peer.last_trouble = endpoint.error().where;
-    return;
-  }
-  peer.endpoint = *std::move(endpoint);
+  peer.retry_at = now + std::max<clock::duration>(options_.handshake_timeout / 4, 100ms);
+  do {
+    retire_endpoint(peer);
+    ++peer.endpoints_made;
+    auto endpoint = ucp_endpoint::make(worker_.get(), peer.where, alarm_);
+    if (!endpoint) {
+      peer.last_trouble = endpoint.error().where;
+      return;
+    }
+    peer.endpoint = *std::move(endpoint);
+  } while (peer.endpoints_made < peer.endpoints_wanted);
+  if (peer.their_token != 0) send_control(peer, frame_type::hello_ack);
   say_hello(peer);
+  become_ready(peer);
 }
 
 void ucx_engine::say_hello(ucx_peer& peer) { send_control(peer, frame_type::hello, peer.token, peer.granted); }
 
 void ucx_engine::on_hello(const wire_header& header) {
-  ucx_peer* peer = find(header.source);
-  if (!peer || peer->failure) return;  // it asks before we do: our own hello will make it ask again
-  const bool again = header.number == peer->their_token;
-  if (!again && same_port(header.number, peer->their_token) && header.number < peer->their_token) {
+  ucx_peer& peer = peers_[header.source];
+  constexpr std::uint32_t most_at_once = 64;
+  peer.endpoints_wanted = std::min(header.incarnation, peer.endpoints_made + most_at_once);
+  if (peer.stage == peer_stage::closed || peer.failure) return;  // it asks before we do; our hello will be answered
+  const bool again = header.number == peer.their_token;
+  if (!again && same_port(header.number, peer.their_token) && header.number < peer.their_token) {
     return counters_.dropped_stale.add();
   }
-  if (!again && peer->stage != peer_stage::asking) {
-    return give_up(*peer, {errc::peer_unreachable, "it has given this connection up and asks for a new one"});
+  const bool lost_way = peer.endpoints_wanted > peer.endpoints_made;
+  if (peer.stage != peer_stage::asking && (!again || (lost_way && peer.sent > 0))) {
+    return give_up(peer, {errc::peer_unreachable, "it has given this connection up and asks for a new one"});
   }
-  peer->their_token = header.number;
-  if (!again) peer->their_grant = peer->send_credits = header.credits;
-  send_control(*peer, frame_type::hello_ack);
-  if (!again && !peer->acknowledged) say_hello(*peer);  // ours may have come before they asked
-  become_ready(*peer);
+  peer.their_token = header.number;
+  if (!again) peer.their_grant = peer.send_credits = header.credits;
+  if (lost_way) {
+    alarm_ = true;  // `settle` asks anew: no endpoint is made or closed within UCX's callbacks
+    return;
+  }
+  send_control(peer, frame_type::hello_ack);
+  if (!again && !peer.acknowledged) say_hello(peer);  // ours may have come before they asked
+  become_ready(peer);
 }
 
 void ucx_engine::become_ready(ucx_peer& peer) {
-  if (peer.stage != peer_stage::asking || !peer.acknowledged || peer.their_token == 0 || !peer.endpoint) return;
+  const bool way_found = peer.endpoint && peer.endpoints_wanted <= peer.endpoints_made;
+  if (peer.stage != peer_stage::asking || !peer.acknowledged || peer.their_token == 0 || !way_found) return;
   peer.stage = peer_stage::open;
   if (listener_) listener_->peer_ready(peer.id);
   pump(peer);
@@ -88,7 +103,6 @@ void ucx_engine::check_deadlines(clock::time_point now) {
       give_up(peer, {errc::timed_out, fmt::format("no handshake within {} ms {}", options_.handshake_timeout.count(),
                                                   peer.last_trouble)});
     } else if (peer.stage == peer_stage::asking && now >= peer.retry_at) {
-      retire_endpoint(peer);
       ask(peer, now);
     } else if (peer.stage == peer_stage::closing && now >= peer.deadline) {
       give_up(peer, {errc::timed_out, fmt::format("no goodbye within {} ms, {} tensors still queued",
@@ -115,6 +129,8 @@ void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
     if (peer.endpoint && !std::exchange(peer.flushing, true)) peer.endpoint->flush();
     const bool over = !peer.endpoint || peer.endpoint->flushed() || trouble != UCS_OK || now >= peer.deadline;
     if (over) end_with_goodbye(peer);
+  } else if (peer.endpoints_wanted > peer.endpoints_made) {
+    ask(peer, now);
   } else if (trouble != UCS_OK && peer.stage == peer_stage::asking) {
     peer.last_trouble = fmt::format("(the last try ended with: {})", ucs_status_string(trouble));
     retire_endpoint(peer);

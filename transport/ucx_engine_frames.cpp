@@ -30,6 +30,7 @@ void ucx_engine::send_control(ucx_peer& peer, frame_type type, std::uint64_t num
   operation->header = frame_to(peer, type);
   operation->header.number = number;
   operation->header.credits = credits;
+  if (type == frame_type::hello) operation->header.incarnation = peer.endpoints_made;
   // A hello asks for an answer so that UCX resolves the peer's endpoint while both live; without it, over shared memory,
   // a peer's death would never be noticed once its queue is full.
   post(peer, operation, type == frame_type::hello ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);

@@ -38,6 +38,9 @@ struct ucx_peer {
   peer_stage stage = peer_stage::closed;
   port_address where;
   std::unique_ptr<ucp_endpoint> endpoint;
+  /// UCX joins the n-th endpoint that one worker makes for another to the n-th that the other makes for it, and nothing
+  /// joins two of different numbers. So both sides count, say their count in each hello, and the lower one catches up.
+  std::uint32_t endpoints_made = 0, endpoints_wanted = 0;
   std::optional<error> failure;  ///< to be told and acted upon once outside UCX's callbacks
   clock::time_point deadline;    ///< of the handshake, or of the goodbye
   clock::time_point retry_at;    ///< the next hello, by a new endpoint
@@ -63,9 +66,11 @@ struct ucx_peer {
 
   /// Forgets the last connection and starts to ask for a new one.
   void begin(port_address address, std::uint32_t credits, std::uint64_t new_token, clock::time_point give_up_at) {
-    const shard_id same = id;
-    *this = ucx_peer{};
-    id = same;
+    ucx_peer fresh;
+    fresh.id = id;
+    fresh.endpoints_made = address == where ? endpoints_made : 0;
+    fresh.endpoints_wanted = endpoints_wanted;
+    *this = std::move(fresh);
     stage = peer_stage::asking;
     where = std::move(address);
     granted = credits;

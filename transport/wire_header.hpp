@@ -38,7 +38,7 @@ struct wire_header {
   run_key key{};
   shard_id source{}, destination{};
   std::uint32_t epoch = 0;
-  std::uint32_t incarnation = 0;
+  std::uint32_t incarnation = 0;  ///< of a tensor's sender; in a hello, the count of its endpoints to the receiver
   std::uint32_t micro_batch = 0;
   std::uint64_t number = 0;      ///< the step of a tensor, the token of a hello, the count of a bye
   std::uint64_t connection = 0;  ///< the token that the receiver chose in its hello; 0 in a hello

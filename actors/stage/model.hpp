@@ -18,8 +18,12 @@ class data_source {
   virtual ~data_source() = default;
   virtual tensor_spec input() const = 0;   ///< of one micro-batch, for the first layer
   virtual tensor_spec target() const = 0;  ///< of one micro-batch, for the loss
-  /// Rows that the loss of one micro-batch is summed over; losses are means over the rows of a whole step.
-  virtual std::int64_t target_rows() const { return target().dims.elements(); }
+  /// Rows that the loss of one micro-batch is summed over: class indices i32 [B, S] are B·S rows, values f32 [B, n] are B.
+  /// A step's loss is the mean over the rows of all its micro-batches.
+  virtual std::int64_t target_rows() const {
+    const auto like = target();
+    return like.type == dtype::i32 ? like.dims.elements() : like.dims.rows();
+  }
   /// Fills host tensors of these specs; one that is not wanted is empty.
   virtual status read(std::uint64_t step, std::uint32_t micro_batch, const tensor& input, const tensor& target) = 0;
 };

@@ -14,10 +14,12 @@ error differs(std::string_view op, std::string_view operand, const tensor& t, st
   return invalid(fmt::format("{}: {} is {}, expected {}", op, operand, describe(t), expected));
 }
 
-status matrix(std::string_view operand, const float* data, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+status matrix(std::string_view operand, const float* data, std::int64_t rows, std::int64_t columns,
+              std::int64_t stride) {
   if (rows > 0 && columns > 0 && !data) return invalid(fmt::format("gemm: {} is null", operand));
   if (stride < std::max<std::int64_t>(1, columns))
-    return invalid(fmt::format("gemm: the row stride of {} is {}, expected at least its {} columns", operand, stride, columns));
+    return invalid(
+        fmt::format("gemm: the row stride of {} is {}, expected at least its {} columns", operand, stride, columns));
   return {};
 }
 
@@ -47,8 +49,8 @@ status gemm(const gemm_args& args) {
   return matrix("c", args.c, args.m, args.n, args.ldc);
 }
 
-status rows_and_vector(std::string_view op, std::string_view rows_name, const tensor& rows, std::string_view vector_name,
-                       const tensor& vector) {
+status rows_and_vector(std::string_view op, std::string_view rows_name, const tensor& rows,
+                       std::string_view vector_name, const tensor& vector) {
   TROUPE_CHECK(is(op, rows_name, rows, dtype::f32));
   return is(op, vector_name, vector, {dtype::f32, {rows.dims().back()}});
 }
@@ -72,7 +74,8 @@ status attention(std::string_view op, const tensor& qkv, std::int64_t heads, con
 
 status embedding(std::string_view op, const tensor& tokens, const tensor& token_table, const tensor& position_table,
                  const tensor& y) {
-  if (!tokens || tokens.type() != dtype::i32 || tokens.dims().rank() != 2) return differs(op, "tokens", tokens, "i32 [B, S]");
+  if (!tokens || tokens.type() != dtype::i32 || tokens.dims().rank() != 2)
+    return differs(op, "tokens", tokens, "i32 [B, S]");
   if (!token_table || token_table.type() != dtype::f32 || token_table.dims().rank() != 2)
     return differs(op, "token_table", token_table, "f32 [V, H]");
   const auto batch = tokens.dims()[0], sequence = tokens.dims()[1], hidden = token_table.dims()[1];

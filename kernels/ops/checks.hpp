@@ -6,8 +6,8 @@
 
 #include "kernels/ops/backend.hpp"
 
-/// What every backend demands of an operation's operands, before it touches a byte. Each returns `invalid_argument` with
-/// the operation, the operand, what it is and what it should be: "layer_norm: gamma is f32 [5], expected f32 [8]".
+/// What every backend demands of an operation's operands, before it touches a byte. Each returns `invalid_argument`
+/// with the operation, the operand, what it is and what it should be: "layer_norm: gamma is f32 [5], expected f32 [8]".
 namespace troupe::checks {
 
 /// A tensor that was made and is of that type.
@@ -19,8 +19,8 @@ status has(std::string_view op, std::string_view operand, const tensor& t, dtype
 
 status gemm(const gemm_args& args);
 /// `y` f32 [..., n] and `bias` f32 [n], under the names of the calling operation.
-status rows_and_vector(std::string_view op, std::string_view rows_name, const tensor& rows, std::string_view vector_name,
-                       const tensor& vector);
+status rows_and_vector(std::string_view op, std::string_view rows_name, const tensor& rows,
+                       std::string_view vector_name, const tensor& vector);
 /// All f32 of the extents of the first.
 status same(std::string_view op, std::initializer_list<std::pair<std::string_view, const tensor*>> operands);
 status attention(std::string_view op, const tensor& qkv, std::int64_t heads, const tensor& out, const tensor& log_sum);

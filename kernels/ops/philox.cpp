@@ -17,7 +17,8 @@ template <class NumbersOf>
 void fill(std::span<float> x, std::uint64_t seed, std::string_view name, NumbersOf numbers_of) {
   const auto h = hash(name);
   for (std::size_t i = 0; i < x.size(); i += 4) {
-    const std::array<float, 4> four = numbers_of(block({low(i / 4), high(i / 4), low(h), high(h)}, {low(seed), high(seed)}));
+    const std::array<float, 4> four =
+        numbers_of(block({low(i / 4), high(i / 4), low(h), high(h)}, {low(seed), high(seed)}));
     for (std::size_t j = 0; j < 4 && i + j < x.size(); ++j) x[i + j] = four[j];
   }
 }

@@ -19,14 +19,11 @@ TEST_CASE("disconnect loses nothing of what was sent, queued or not", "[contract
   CAPTURE(over, bytes);
   constexpr std::size_t count = 40;
   port_pair p(over);
-  std::size_t intact = 0, closed_after = 0;
+  std::size_t intact = 0;
   const auto expect = patterned(p.at_a.pool, bytes, 7);
   p.at_b.on_arrival = [&](const message_id& id, tensor t) {
     p.b->consumed(id);
-    p.at_b.note([&] {
-      intact += same_bytes(t, expect);
-      closed_after = p.at_b.closed();
-    });
+    p.at_b.note([&] { intact += same_bytes(t, expect); });
   };
   SECTION("one side says goodbye") {
     p.connect(4);
@@ -118,8 +115,6 @@ TEST_CASE("after a failure the same two ports can connect again, and nothing old
     REQUIRE(p.at_a.wait_ready(round + 1));
     REQUIRE(p.at_b.wait_ready(round + 1));
     p.a->send(to_b(77, round), patterned(p.at_a.pool, 100'000, round));
-    REQUIRE(p.at_b.wait([&, n = seen + 1] { return true || n; }));
-    REQUIRE(counts(*p.a, &port_counters::messages_sent, 5 * round));
     for (std::size_t n = seen + 1;; ++n) {
       REQUIRE(p.at_b.wait_arrivals(n));
       const auto last = p.at_b.arrivals()[n - 1];

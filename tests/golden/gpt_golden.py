@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 SIZES = dict(layers=2, hidden=32, heads=4, seq_len=16, vocab=61)
-TRAIN = dict(seed=12345678901, n_tokens=4000, steps=50, global_batch=8, micro_batch=2, lr=3e-3, weight_decay=0.1, clip=1.0,
-             beta1=0.9, beta2=0.95, epsilon=1e-8)
+TRAIN = dict(seed=12345678901, n_tokens=4000, steps=50, global_batch=8, micro_batch=2, lr=3e-3, weight_decay=0.1,
+             clip=1.0, beta1=0.9, beta2=0.95, epsilon=1e-8)
 BATCH = 2  # sequences in the single batch whose activations and gradients are written
 
 
@@ -150,8 +150,8 @@ def main():
         path = pathlib.Path(__file__).parent / f'gpt_{"tied" if tied else "untied"}.json'
         golden = dict(model=dict(SIZES, tied=tied), train=TRAIN, batch=one_batch(tied), curve=curve(tied))
         path.write_text(json.dumps(golden, separators=(',', ':')) + '\n')
-        print(path.name, path.stat().st_size, 'bytes; loss', golden['curve']['loss'][0], '->', golden['curve']['loss'][-1],
-              'norms', min(golden['curve']['gradient_norm']), 'to', max(golden['curve']['gradient_norm']))
+        losses = golden['curve']['loss']
+        print(f'{path.name}: {path.stat().st_size} bytes, loss {losses[0]:.6f} -> {losses[-1]:.6f}')
 
 
 main()

@@ -40,8 +40,8 @@ TROUPE_VECTORISED void update(const adamw_args& args, float* parameter, const fl
 
 }  // namespace
 
-status cpu_backend::adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient, const tensor& moment1,
-                          const tensor& moment2) {
+status cpu_backend::adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient,
+                          const tensor& moment1, const tensor& moment2) {
   TROUPE_CHECK(checks::adamw(args, parameter, gradient, moment1, moment2));
   update(args, parameter.data<float>(), gradient.data<float>(), moment1.data<float>(), moment2.data<float>(),
          parameter.elements());

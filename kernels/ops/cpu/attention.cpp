@@ -70,7 +70,8 @@ TROUPE_VECTORISED void scale_rows(float* out, std::int64_t stride, const float* 
 TROUPE_VECTORISED void dot_rows(const float* a, const float* b, std::int64_t stride, float* dots, std::int64_t rows,
                                 std::int64_t width) {
   for (std::int64_t i = 0; i < rows; ++i, a += stride, b += stride)
-    dots[i] = sum<float>(width, [a, b](std::int64_t j) __attribute__((always_inline)) { return a[j] * b[j]; });
+    dots[i] = sum<float>(
+        width, [ a, b ](std::int64_t j) __attribute__((always_inline)) { return a[j] * b[j]; });
 }
 
 // Scores become probabilities again, and the probabilities' gradients become the scores', times `scale`.
@@ -103,8 +104,8 @@ status forward_head(const head_view& head, const float* qkv, float* out, float* 
   for (std::int64_t first = 0; first < head.sequence; first += block_rows) {
     const query_block block(first, head.sequence);
     float* out_rows = out + head.out_offset + first * head.hidden;
-    TROUPE_CHECK(multiply(q + first * stride, false, stride, k, true, stride, scores, block.keys, block.rows, block.keys,
-                          head.width, head.scale, 0));
+    TROUPE_CHECK(multiply(q + first * stride, false, stride, k, true, stride, scores, block.keys, block.rows,
+                          block.keys, head.width, head.scale, 0));
     soften(scores, block, log_sum + head.row_offset + first, inverse_sums);
     TROUPE_CHECK(multiply(scores, false, block.keys, v, false, stride, out_rows, head.hidden, block.rows, head.width,
                           block.keys, 1, 0));
@@ -130,11 +131,15 @@ status backward_head(const head_view& head, const float* dout, const float* qkv,
     dot_rows(dout + out_rows, out + out_rows, head.hidden, dots, rows, width);
     TROUPE_CHECK(
         multiply(q + first * stride, false, stride, k, true, stride, scores, keys, rows, keys, width, head.scale, 0));
-    TROUPE_CHECK(multiply(dout + out_rows, false, head.hidden, v, true, stride, gradients, keys, rows, keys, width, 1, 0));
+    TROUPE_CHECK(
+        multiply(dout + out_rows, false, head.hidden, v, true, stride, gradients, keys, rows, keys, width, 1, 0));
     soften_backward(scores, gradients, block, log_sum + head.row_offset + first, dots, head.scale);
-    TROUPE_CHECK(multiply(scores, true, keys, dout + out_rows, false, head.hidden, dv, stride, keys, width, rows, 1, beta));
-    TROUPE_CHECK(multiply(gradients, true, keys, q + first * stride, false, stride, dk, stride, keys, width, rows, 1, beta));
-    TROUPE_CHECK(multiply(gradients, false, keys, k, false, stride, dq + first * stride, stride, rows, width, keys, 1, 0));
+    TROUPE_CHECK(
+        multiply(scores, true, keys, dout + out_rows, false, head.hidden, dv, stride, keys, width, rows, 1, beta));
+    TROUPE_CHECK(
+        multiply(gradients, true, keys, q + first * stride, false, stride, dk, stride, keys, width, rows, 1, beta));
+    TROUPE_CHECK(
+        multiply(gradients, false, keys, k, false, stride, dq + first * stride, stride, rows, width, keys, 1, 0));
   }
   return {};
 }

@@ -8,14 +8,13 @@
 
 namespace troupe {
 
-/// The CPU's backend. Each operation checks its operands (kernels/ops/checks.hpp), then runs before it returns; one file
-/// each.
+/// The CPU's backend: each operation checks its operands (kernels/ops/checks.hpp), then runs before it returns.
 ///
 /// Bits: no operation's result depends on an address, a thread or what ran before; sums have a fixed order. The same
 /// binary on the same kind of CPU repeats its bits always. Across kinds it need not: oneDNN and the compiler's clones
 /// (see vectorised.hpp) use the widest vectors and fused multiply-adds where the CPU has them.
 class cpu_backend final : public backend {
- public:
+public:
   explicit cpu_backend(std::shared_ptr<memory_source> memory) : memory_(std::move(memory)), scratch_(memory_) {}
 
   device where() const noexcept override { return memory_->where(); }
@@ -51,7 +50,7 @@ class cpu_backend final : public backend {
   status copy(const tensor& from, const tensor& to) override;
   status synchronise() override { return {}; }
 
- private:
+private:
   std::shared_ptr<memory_source> memory_;
   scratch_memory scratch_;
 };

@@ -31,8 +31,8 @@ TROUPE_VECTORISED double cross_entropy_rows(float* logits, const std::int32_t* t
 status cpu_backend::cross_entropy(const tensor& logits, const tensor& targets, float scale, const tensor& loss) {
   TROUPE_CHECK(checks::cross_entropy(logits, targets, loss));
   TROUPE_CHECK(checks::below("cross_entropy", "target", targets, logits.dims().back()));
-  const double losses = cross_entropy_rows(logits.data<float>(), targets.data<std::int32_t>(), scale, logits.dims().rows(),
-                                           logits.dims().back());
+  const double losses = cross_entropy_rows(logits.data<float>(), targets.data<std::int32_t>(), scale,
+                                           logits.dims().rows(), logits.dims().back());
   *loss.data<float>() = static_cast<float>(scale * losses);
   return {};
 }

@@ -6,8 +6,8 @@ namespace troupe {
 
 namespace {
 
-TROUPE_VECTORISED void look_up(const std::int32_t* tokens, const float* token_table, const float* position_table, float* y,
-                               std::int64_t batch, std::int64_t sequence, std::int64_t hidden) {
+TROUPE_VECTORISED void look_up(const std::int32_t* tokens, const float* token_table, const float* position_table,
+                               float* y, std::int64_t batch, std::int64_t sequence, std::int64_t hidden) {
   for (std::int64_t row = 0; row < batch * sequence; ++row, y += hidden) {
     const float* token = token_table + tokens[row] * hidden;
     const float* position = position_table + row % sequence * hidden;
@@ -16,8 +16,9 @@ TROUPE_VECTORISED void look_up(const std::int32_t* tokens, const float* token_ta
   }
 }
 
-TROUPE_VECTORISED void add_rows(const float* dy, const std::int32_t* tokens, float* d_token_table, float* d_position_table,
-                                std::int64_t batch, std::int64_t sequence, std::int64_t hidden) {
+TROUPE_VECTORISED void add_rows(const float* dy, const std::int32_t* tokens, float* d_token_table,
+                                float* d_position_table, std::int64_t batch, std::int64_t sequence,
+                                std::int64_t hidden) {
   for (std::int64_t row = 0; row < batch * sequence; ++row, dy += hidden) {
     float* token = d_token_table + tokens[row] * hidden;
     float* position = d_position_table + row % sequence * hidden;

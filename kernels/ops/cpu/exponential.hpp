@@ -10,8 +10,8 @@ namespace troupe {
 /// e^x in f32 for vectorised loops: within 2 units in the last place; 0 where the result would be below the smallest
 /// normal number, ∞ above the largest, NaN for NaN.
 ///
-/// x = k·ln 2 + r with |r| ≤ ln 2 / 2; e^r by a polynomial of degree 6 that was fitted to the least relative error (3e-9
-/// before rounding); 2^k from its exponent bits, in two factors because 2^128 has none.
+/// x = k·ln 2 + r with |r| ≤ ln 2 / 2; e^r by a polynomial of degree 6 that was fitted to the least relative error
+/// (3e-9 before rounding); 2^k from its exponent bits, in two factors because 2^128 has none.
 TROUPE_INLINE float exponential(float x) {
   constexpr float lowest = -87.33654F, highest = 89.0F;
   constexpr float log2_e = 1.44269504F;

@@ -36,9 +36,8 @@ status sgemm(const gemm_args& args) {
   if (args.m == 0 || args.n == 0) return {};
   if (args.k == 0) return scale(args), status();
   use_one_thread_unless_told_otherwise();
-  const auto code =
-      dnnl_sgemm(args.transpose_a ? 'T' : 'N', args.transpose_b ? 'T' : 'N', args.m, args.n, args.k, args.alpha, args.a,
-                 args.lda, args.b, args.ldb, args.beta, args.c, args.ldc);
+  const auto code = dnnl_sgemm(args.transpose_a ? 'T' : 'N', args.transpose_b ? 'T' : 'N', args.m, args.n, args.k,
+                               args.alpha, args.a, args.lda, args.b, args.ldb, args.beta, args.c, args.ldc);
   if (code == dnnl_success) return {};
   return error{code == dnnl_out_of_memory ? errc::out_of_memory : errc::invalid_argument,
                fmt::format("dnnl_sgemm, m {}, n {}, k {}", args.m, args.n, args.k), static_cast<int>(code)};

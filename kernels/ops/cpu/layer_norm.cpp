@@ -13,10 +13,13 @@ TROUPE_VECTORISED void normalise_rows(const float* x, const float* gamma, const 
                                       float* mean, float* rstd, std::int64_t rows, std::int64_t n) {
   const auto count = static_cast<float>(n);
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const float m = sum<float>(n, [x](std::int64_t j) __attribute__((always_inline)) { return x[j]; }) / count;
-    const float variance = sum<float>(n, [x, m](std::int64_t j) __attribute__((always_inline)) {
-      return (x[j] - m) * (x[j] - m);
-    }) / count;
+    const float m = sum<float>(
+                        n, [x](std::int64_t j) __attribute__((always_inline)) { return x[j]; }) /
+                    count;
+    const float variance =
+        sum<float>(
+            n, [ x, m ](std::int64_t j) __attribute__((always_inline)) { return (x[j] - m) * (x[j] - m); }) /
+        count;
     const float s = 1.0F / std::sqrt(variance + epsilon);
     mean[r] = m;
     rstd[r] = s;
@@ -32,11 +35,13 @@ TROUPE_VECTORISED void backward_rows(const float* dy, const float* x, const floa
   const auto count = static_cast<float>(n);
   for (std::int64_t r = 0; r < rows; ++r, dy += n, x += n, dx += n) {
     const float m = mean[r], s = rstd[r];
-    const float g_mean =
-        sum<float>(n, [=](std::int64_t j) __attribute__((always_inline)) { return dy[j] * gamma[j]; }) / count;
-    const float gx_mean = sum<float>(n, [=](std::int64_t j) __attribute__((always_inline)) {
-      return dy[j] * gamma[j] * ((x[j] - m) * s);
-    }) / count;
+    const float g_mean = sum<float>(
+                             n, [=](std::int64_t j) __attribute__((always_inline)) { return dy[j] * gamma[j]; }) /
+                         count;
+    const float gx_mean =
+        sum<float>(
+            n, [=](std::int64_t j) __attribute__((always_inline)) { return dy[j] * gamma[j] * ((x[j] - m) * s); }) /
+        count;
     if (add_to) {
 #pragma omp simd
       for (std::int64_t j = 0; j < n; ++j)
@@ -84,8 +89,9 @@ status cpu_backend::layer_norm(const tensor& x, const tensor& gamma, const tenso
   return {};
 }
 
-status cpu_backend::layer_norm_backward_input(const tensor& dy, const tensor& x, const tensor& gamma, const tensor& mean,
-                                              const tensor& rstd, const tensor& dx, const tensor& add_to) {
+status cpu_backend::layer_norm_backward_input(const tensor& dy, const tensor& x, const tensor& gamma,
+                                              const tensor& mean, const tensor& rstd, const tensor& dx,
+                                              const tensor& add_to) {
   constexpr auto op = "layer_norm_backward_input";
   TROUPE_CHECK(checks::rows_and_vector(op, "x", x, "gamma", gamma));
   TROUPE_CHECK(checks::same(op, {{"x", &x}, {"dy", &dy}, {"dx", &dx}, {"add_to", add_to ? &add_to : &x}}));
@@ -95,8 +101,8 @@ status cpu_backend::layer_norm_backward_input(const tensor& dy, const tensor& x,
   return {};
 }
 
-status cpu_backend::layer_norm_backward_weight(const tensor& dy, const tensor& x, const tensor& mean, const tensor& rstd,
-                                               const tensor& dgamma, const tensor& dbeta) {
+status cpu_backend::layer_norm_backward_weight(const tensor& dy, const tensor& x, const tensor& mean,
+                                               const tensor& rstd, const tensor& dgamma, const tensor& dbeta) {
   constexpr auto op = "layer_norm_backward_weight";
   TROUPE_CHECK(checks::rows_and_vector(op, "x", x, "dgamma", dgamma));
   TROUPE_CHECK(checks::rows_and_vector(op, "x", x, "dbeta", dbeta));

@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// One block of working memory that an operation uses until it returns. It grows to the largest use and stays, so that a
-/// steady state allocates nothing.
+/// One block of working memory that an operation uses until it returns. It grows to the largest use and stays, so that
+/// a steady state allocates nothing.
 class scratch_memory {
- public:
+public:
   explicit scratch_memory(std::shared_ptr<memory_source> source) : source_(std::move(source)) {}
   scratch_memory(const scratch_memory&) = delete;
   scratch_memory& operator=(const scratch_memory&) = delete;
@@ -27,7 +27,7 @@ class scratch_memory {
     return static_cast<float*>(memory_);
   }
 
- private:
+private:
   void release() noexcept {
     if (bytes_ > 0) source_->release(memory_, bytes_);
     bytes_ = 0;

@@ -7,10 +7,11 @@ namespace troupe {
 namespace {
 
 TROUPE_VECTORISED double squared_difference(const float* y, const float* target, std::int64_t n) {
-  return sum<double>(n, [=](std::int64_t i) __attribute__((always_inline)) {
-    const double difference = static_cast<double>(y[i]) - static_cast<double>(target[i]);
-    return difference * difference;
-  });
+  return sum<double>(
+      n, [=](std::int64_t i) __attribute__((always_inline)) {
+        const double difference = static_cast<double>(y[i]) - static_cast<double>(target[i]);
+        return difference * difference;
+      });
 }
 
 TROUPE_VECTORISED void difference_gradient(float* y, const float* target, float scale, std::int64_t n) {
@@ -20,10 +21,11 @@ TROUPE_VECTORISED void difference_gradient(float* y, const float* target, float 
 
 // The square of an f32 is exact in f64, so a fused multiply-add changes nothing: the same bits on every CPU.
 TROUPE_VECTORISED double sum_of_squares(const float* x, std::int64_t n) {
-  return sum<double>(n, [x](std::int64_t i) __attribute__((always_inline)) {
-    const double value = x[i];
-    return value * value;
-  });
+  return sum<double>(
+      n, [x](std::int64_t i) __attribute__((always_inline)) {
+        const double value = x[i];
+        return value * value;
+      });
 }
 
 }  // namespace

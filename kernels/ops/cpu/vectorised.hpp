@@ -4,7 +4,7 @@
 
 /// TROUPE_VECTORISED before a function compiles it three times, for x86-64-v4 (AVX-512), v3 (AVX2) and any x86-64; the
 /// loader picks one for the CPU at hand. Only what it inlines is compiled so: hence TROUPE_INLINE on what it calls.
-/// Sanitizers intercept the loader before they are ready for the picking functions (ifuncs), so there is one version then.
+/// Under a sanitizer there is one version: the picking functions (ifuncs) would run before its runtime has started.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define TROUPE_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -37,7 +37,8 @@ TROUPE_INLINE Value reduce(std::int64_t n, Value start, Term term, Join join) {
 
 template <class Value, class Term>
 TROUPE_INLINE Value sum(std::int64_t n, Term term) {
-  return reduce<Value>(n, Value{0}, term, [](Value a, Value b) __attribute__((always_inline)) { return a + b; });
+  return reduce<Value>(
+      n, Value{0}, term, [](Value a, Value b) __attribute__((always_inline)) { return a + b; });
 }
 
 }  // namespace troupe

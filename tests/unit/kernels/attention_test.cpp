@@ -32,7 +32,7 @@ struct attention_case {
 
 // Host memory that counts: what is out now, the most ever out, and how often it was asked.
 class counting_memory final : public memory_source {
- public:
+public:
   device where() const noexcept override { return {}; }
   result<void*> allocate(std::size_t bytes) override {
     ++allocations;

@@ -35,9 +35,11 @@ TEST_CASE("embedding names the token outside its table and the operand that does
         "embedding: position_table is f32 [2, 4], expected f32 [at least 3, 4]");
   CHECK(text_of(bench.ops->embedding(tokens, table, positions, table)) ==
         "embedding: y is f32 [7, 4], expected f32 [2, 3, 4]");
-  CHECK(text_of(bench.ops->embedding(y, table, positions, y)) == "embedding: tokens is f32 [2, 3, 4], expected i32 [B, S]");
+  CHECK(text_of(bench.ops->embedding(y, table, positions, y)) ==
+        "embedding: tokens is f32 [2, 3, 4], expected i32 [B, S]");
   tokens.data<std::int32_t>()[4] = 7;
-  CHECK(text_of(bench.ops->embedding(tokens, table, positions, y)) == "embedding: token 7 at place 4 is outside [0, 7)");
+  CHECK(text_of(bench.ops->embedding(tokens, table, positions, y)) ==
+        "embedding: token 7 at place 4 is outside [0, 7)");
   tokens.data<std::int32_t>()[4] = -3;
   const auto before = bits(table);
   CHECK(text_of(bench.ops->embedding_backward(y, tokens, table, positions)) ==

@@ -40,8 +40,8 @@ TEST_CASE("gemm over no terms scales C, and over no rows does nothing", "[ops]")
   op_bench bench;
   auto c = bench.filled({2, 2}, 3.0F);
   const float unused = 0;
-  REQUIRE(bench.ops->gemm({.m = 2, .n = 2, .a = &unused, .lda = 1, .b = &unused, .ldb = 2, .beta = 0.5F,
-                           .c = c.data<float>(), .ldc = 2}));
+  REQUIRE(bench.ops->gemm(
+      {.m = 2, .n = 2, .a = &unused, .lda = 1, .b = &unused, .ldb = 2, .beta = 0.5F, .c = c.data<float>(), .ldc = 2}));
   CHECK(widen(c) == reference::array{1.5, 1.5, 1.5, 1.5});
   CHECK(bench.ops->gemm({.m = 0, .n = 2, .k = 1, .lda = 1, .b = &unused, .ldb = 2, .ldc = 2}));
 }

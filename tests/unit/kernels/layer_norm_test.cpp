@@ -75,7 +75,8 @@ TEST_CASE("layer_norm keeps its accuracy far from zero", "[ops]") {
   op_bench bench;
   auto x = bench.uniform({1, 300});
   for (auto& v : x.values<float>()) v += 1000.0F;
-  const auto gamma = bench.filled({300}, 1), beta = bench.filled({300}, 0), mean = bench.make({1}), rstd = bench.make({1});
+  const auto gamma = bench.filled({300}, 1), beta = bench.filled({300}, 0), mean = bench.make({1}),
+             rstd = bench.make({1});
   const auto expected = reference::layer_norm(widen(x), widen(gamma), widen(beta), epsilon);
   REQUIRE(bench.ops->layer_norm(x, gamma, beta, epsilon, x, mean, rstd));
   CHECK(deviation(x, expected) < 2e-4);  // the input's own spacing is 6e-5

@@ -70,5 +70,6 @@ TEST_CASE("squared_error and its gradient equal the f64 definition and its centr
   const auto expected = [&](const reference::array& v) { return 0.25 * reference::squared_error(v, widen(target)); };
   CHECK(*loss.data<float>() == Approx(expected(at)).epsilon(1e-6));
   if (n < 100) CHECK(deviation(y, reference::gradient(expected, at)) < 1e-6);
-  CHECK(text_of(bench.ops->squared_error(y, loss, 1, loss)).starts_with("squared_error: target is f32 [1], expected f32 ["));
+  CHECK(text_of(bench.ops->squared_error(y, loss, 1, loss))
+            .starts_with("squared_error: target is f32 [1], expected f32 ["));
 }

@@ -48,7 +48,8 @@ inline double gelu(double x) {
 }
 
 /// qkv [B, S, 3·H] to [B, S, H].
-inline array attention(const array& qkv, std::size_t batch, std::size_t sequence, std::size_t hidden, std::size_t heads) {
+inline array attention(const array& qkv, std::size_t batch, std::size_t sequence, std::size_t hidden,
+                       std::size_t heads) {
   const auto width = hidden / heads;
   array out(batch * sequence * hidden);
   const auto at = [&](std::size_t b, std::size_t s, std::size_t part, std::size_t h, std::size_t d) {
@@ -72,13 +73,13 @@ inline array attention(const array& qkv, std::size_t batch, std::size_t sequence
   return out;
 }
 
-inline array embedding(const indices& tokens, const array& token_table, const array& position_table, std::size_t sequence,
-                       std::size_t hidden) {
+inline array embedding(const indices& tokens, const array& token_table, const array& position_table,
+                       std::size_t sequence, std::size_t hidden) {
   array y(tokens.size() * hidden);
   for (std::size_t row = 0; row < tokens.size(); ++row)
     for (std::size_t j = 0; j < hidden; ++j)
-      y[row * hidden + j] = token_table[static_cast<std::size_t>(tokens[row]) * hidden + j] +
-                            position_table[row % sequence * hidden + j];
+      y[row * hidden + j] =
+          token_table[static_cast<std::size_t>(tokens[row]) * hidden + j] + position_table[row % sequence * hidden + j];
   return y;
 }
 
