@@ -77,7 +77,13 @@ struct cluster_settings {
 struct run_outcome {
   int exit_code = 0;   ///< of the command: 0, 2, 3, 130, 143
   std::string text;    ///< one sentence for a person
-  std::vector<std::uint64_t> peak_in_flight, peak_kept_bytes;  ///< by stage, where the run ended by itself
+  /// What a shard held of its micro-batches between forward and backward; one entry a stage, where the run ended by itself.
+  struct activation_memory {
+    std::uint64_t micro_batches = 0;  ///< at most
+    std::uint64_t bytes = 0;          ///< then, measured
+    std::uint64_t bytes_each = 0;     ///< of one micro-batch, as its layers predict
+  };
+  std::vector<activation_memory> activations;
 };
 
 /// The head's actors.

@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 /// A failure of the command line, with what would do.
-usage_request wrong(std::string text) { return {2, text + "\nRun 'troupe --help' to see what there is.\n"}; }
+usage_request wrong(const std::string& text) { return {2, text + "\nRun 'troupe --help' to see what there is.\n"}; }
 
 /// The grammar; options write into the requests.
 class grammar {

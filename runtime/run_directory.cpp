@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 #include <random>
-#include <ranges>
 
 #include "runtime/run_records.hpp"
 
@@ -30,7 +29,7 @@ std::vector<fs::path> missing_folders(fs::path path) {
 
 void remove_empty(const std::vector<fs::path>& folders) {
   std::error_code ignored;
-  for (const auto& folder : folders | std::views::reverse) fs::remove(folder, ignored);
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) fs::remove(*folder, ignored);
 }
 
 /// Whether a run writes such a file; a folder that was given to it may meanwhile hold others.

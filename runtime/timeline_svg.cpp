@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 namespace troupe {
 namespace {
@@ -115,7 +114,7 @@ std::string timeline_html(const std::deque<step_report>& steps, const std::strin
       "</style></head>\n<body><h1>{0}</h1>\n",
       escaped(title));
   if (steps.empty()) html += "<p>No step was recorded.</p>\n";
-  for (const auto& step : steps | std::views::reverse) html += timeline_svg(step);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) html += timeline_svg(*step);
   return html + "</body></html>\n";
 }
 

@@ -100,7 +100,7 @@ void ucx_engine::disconnect(shard_id id) {
   if (peer->stage == peer_stage::asking) {
     peer->stage = peer_stage::finishing;
     peer->deadline = clock::now();  // nobody is there to say goodbye to
-    ++finishing_;
+    alarm_ = true;
   } else if (peer->stage == peer_stage::open) {
     begin_goodbye(*peer);
   }

@@ -63,7 +63,7 @@ class ucx_engine {
   /// Does what may not be done within UCX's callbacks: ends failed connections, closes endpoints. After every `progress`
   /// and every call from outside.
   void settle() {
-    if (alarm_ || finishing_ > 0 || !closing_.empty()) settle_slowly();
+    if (alarm_ || unsettled_ || !closing_.empty()) settle_slowly();
   }
   /// Gives back the credits that no tensor has carried along yet.
   void flush_credits() {
@@ -129,7 +129,9 @@ class ucx_engine {
   // Connections.
   ucx_peer* find(shard_id peer) noexcept;
   void ask(ucx_peer& peer, clock::time_point now);
+  void greet(ucx_peer& peer);
   void say_hello(ucx_peer& peer);
+
   void become_ready(ucx_peer& peer);
   void begin_goodbye(ucx_peer& peer);
   void advance_goodbye(ucx_peer& peer);
@@ -155,9 +157,9 @@ class ucx_engine {
   object_pool<send_operation> sends_;
   object_pool<receive_operation> receives_;
   shared_counters counters_;
-  bool alarm_ = false;        ///< a connection has failed, or finished its goodbye
+  bool alarm_ = false;        ///< a connection has failed, begins, or finishes
   bool owes_credit_ = false;  ///< some peer's `owed` is not 0
-  unsigned finishing_ = 0;    ///< peers in that stage
+  bool unsettled_ = false;    ///< some peer's endpoint is being flushed: to greet over it, or after the goodbye
   ucp_worker worker_;         ///< last, so that it goes before what its operations point to
 };
 

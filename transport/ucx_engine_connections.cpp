@@ -14,11 +14,13 @@ bool same_port(std::uint64_t token, std::uint64_t other) noexcept { return token
 
 }  // namespace
 
-/// A new endpoint, as many times as the peer has made one, and a hello over the last.
+/// A new endpoint, as many times as the peer has made one. Once it is connected, `settle` greets the peer.
 void ucx_engine::ask(ucx_peer& peer, clock::time_point now) {
   using namespace std::chrono_literals;
   // Rarely two endpoints made at the same instant never find each other over tcp; a new one does.
   peer.retry_at = now + std::max<clock::duration>(options_.handshake_timeout / 4, 100ms);
+  peer.way_open = false;
+  alarm_ = true;
   do {
     retire_endpoint(peer);
     ++peer.endpoints_made;
@@ -29,6 +31,14 @@ void ucx_engine::ask(ucx_peer& peer, clock::time_point now) {
     }
     peer.endpoint = *std::move(endpoint);
   } while (peer.endpoints_made < peer.endpoints_wanted);
+  // Over tcp, UCX 1.13 aborts when a peer dies while UCX's answer to it waits for a connection. So the first frame waits
+  // until our own connection stands: who has heard from us can be answered by us at once.
+  peer.endpoint->flush();
+}
+
+/// The first frames over a new endpoint.
+void ucx_engine::greet(ucx_peer& peer) {
+  peer.way_open = true;
   if (peer.their_token != 0) send_control(peer, frame_type::hello_ack);
   say_hello(peer);
   become_ready(peer);
@@ -52,17 +62,17 @@ void ucx_engine::on_hello(const wire_header& header) {
   peer.their_token = header.number;
   if (!again) peer.their_grant = peer.send_credits = header.credits;
   if (lost_way) {
+    peer.way_open = false;
     alarm_ = true;  // `settle` asks anew: no endpoint is made or closed within UCX's callbacks
-    return;
   }
+  if (!peer.way_open) return;  // `greet` will answer
   send_control(peer, frame_type::hello_ack);
   if (!again && !peer.acknowledged) say_hello(peer);  // ours may have come before they asked
   become_ready(peer);
 }
 
 void ucx_engine::become_ready(ucx_peer& peer) {
-  const bool way_found = peer.endpoint && peer.endpoints_wanted <= peer.endpoints_made;
-  if (peer.stage != peer_stage::asking || !peer.acknowledged || peer.their_token == 0 || !way_found) return;
+  if (peer.stage != peer_stage::asking || !peer.acknowledged || peer.their_token == 0 || !peer.way_open) return;
   peer.stage = peer_stage::open;
   if (listener_) listener_->peer_ready(peer.id);
   pump(peer);
@@ -88,7 +98,7 @@ void ucx_engine::advance_goodbye(ucx_peer& peer) {
   }
   if (peer.bye_acknowledged && peer.bye_ack_sent) {
     peer.stage = peer_stage::finishing;
-    ++finishing_;
+    alarm_ = true;
   }
 }
 
@@ -113,8 +123,9 @@ void ucx_engine::check_deadlines(clock::time_point now) {
 }
 
 void ucx_engine::settle_slowly() {
-  if (std::exchange(alarm_, false) || finishing_ > 0) {
+  if (std::exchange(alarm_, false) || unsettled_) {
     const auto now = clock::now();
+    unsettled_ = false;
     for (auto& [id, peer] : peers_) settle(peer, now);
   }
   sweep_closing();
@@ -128,21 +139,25 @@ void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
   } else if (peer.stage == peer_stage::finishing) {
     if (peer.endpoint && !std::exchange(peer.flushing, true)) peer.endpoint->flush();
     const bool over = !peer.endpoint || peer.endpoint->flushed() || trouble != UCS_OK || now >= peer.deadline;
-    if (over) end_with_goodbye(peer);
+    if (over) return end_with_goodbye(peer);
+    unsettled_ = true;
   } else if (peer.endpoints_wanted > peer.endpoints_made) {
     ask(peer, now);
   } else if (trouble != UCS_OK && peer.stage == peer_stage::asking) {
     peer.last_trouble = fmt::format("(the last try ended with: {})", ucs_status_string(trouble));
+    peer.way_open = false;
     retire_endpoint(peer);
   } else if (trouble != UCS_OK) {
     peer.failure = ucx_error(errc::peer_unreachable, trouble, "the connection broke");
     end_with_failure(peer);
+  } else if (peer.stage == peer_stage::asking && peer.endpoint && !peer.way_open) {
+    if (peer.endpoint->flushed()) return greet(peer);
+    unsettled_ = true;
   }
 }
 
 void ucx_engine::end_with_failure(ucx_peer& peer) {
   const error why = *std::exchange(peer.failure, std::nullopt);
-  if (peer.stage == peer_stage::finishing) --finishing_;
   peer.stage = peer_stage::closed;
   peer.waiting.clear();
   retire_endpoint(peer);
@@ -151,7 +166,6 @@ void ucx_engine::end_with_failure(ucx_peer& peer) {
 }
 
 void ucx_engine::end_with_goodbye(ucx_peer& peer) {
-  --finishing_;
   peer.stage = peer_stage::closed;
   peer.waiting.clear();
   retire_endpoint(peer);

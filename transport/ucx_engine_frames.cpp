@@ -31,9 +31,9 @@ void ucx_engine::send_control(ucx_peer& peer, frame_type type, std::uint64_t num
   operation->header.number = number;
   operation->header.credits = credits;
   if (type == frame_type::hello) operation->header.incarnation = peer.endpoints_made;
-  // A hello asks for an answer so that UCX resolves the peer's endpoint while both live; without it, over shared memory,
-  // a peer's death would never be noticed once its queue is full.
-  post(peer, operation, type == frame_type::hello ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);
+  // The answer to a hello asks UCX for its own answer, so that it resolves the peer's endpoint before any tensor: without
+  // that, over shared memory, a peer's death is never noticed once its queue is full.
+  post(peer, operation, type == frame_type::hello_ack ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);
 }
 
 void ucx_engine::transmit(ucx_peer& peer, const message_id& id, tensor payload) {

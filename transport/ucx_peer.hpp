@@ -41,6 +41,7 @@ struct ucx_peer {
   /// UCX joins the n-th endpoint that one worker makes for another to the n-th that the other makes for it, and nothing
   /// joins two of different numbers. So both sides count, say their count in each hello, and the lower one catches up.
   std::uint32_t endpoints_made = 0, endpoints_wanted = 0;
+  bool way_open = false;         ///< the endpoint is connected, as far as UCX connects it by itself
   std::optional<error> failure;  ///< to be told and acted upon once outside UCX's callbacks
   clock::time_point deadline;    ///< of the handshake, or of the goodbye
   clock::time_point retry_at;    ///< the next hello, by a new endpoint

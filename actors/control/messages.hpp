@@ -90,7 +90,11 @@ struct shard_failed {
   std::uint8_t code = 0;                      ///< errc
   std::string text;
 };
-struct shard_stopped { shard_id shard; std::uint32_t incarnation = 0; std::uint64_t peak_in_flight = 0, peak_kept_bytes = 0; };
+struct shard_stopped {
+  shard_id shard;
+  std::uint32_t incarnation = 0;
+  std::uint64_t peak_in_flight = 0, peak_kept_bytes = 0, predicted_kept_bytes = 0;  ///< the last: of one micro-batch
+};
 
 // --- node agent <-> supervisor --------------------------------------------------------------------------------------
 
@@ -150,7 +154,8 @@ TROUPE_MESSAGE(timed_action, x.what, x.micro_batch, x.chunk, x.start_ns, x.end_n
 TROUPE_MESSAGE(parameter_norm_bits, x.parameter, x.squared_bits)
 TROUPE_MESSAGE(step_done, x.shard, x.incarnation, x.step, x.loss_bits, x.norms, x.actions, x.update)
 TROUPE_MESSAGE(shard_failed, x.shard, x.incarnation, x.code, x.text)
-TROUPE_MESSAGE(shard_stopped, x.shard, x.incarnation, x.peak_in_flight, x.peak_kept_bytes)
+TROUPE_MESSAGE(shard_stopped, x.shard, x.incarnation, x.peak_in_flight, x.peak_kept_bytes,
+               x.predicted_kept_bytes)
 TROUPE_MESSAGE(worker_exited, x.worker, x.pid, x.signal, x.code)
 TROUPE_MESSAGE(start_worker, x.worker)
 TROUPE_MESSAGE(start_failed, x.worker, x.text)

@@ -61,7 +61,7 @@ void run_next(pointer self) {
 void finish_stop(pointer self) {
   auto& s = self->state;
   self->send(s.supervisor, shard_stopped{s.assignment.shard, s.assignment.incarnation, s.executor->peak_in_flight(),
-                                         s.executor->peak_kept_bytes()});
+                                         s.executor->peak_kept_bytes(), s.executor->model().predicted_kept_bytes()});
   self->quit();
 }
 

@@ -131,8 +131,10 @@ status shard_executor::run_forward(std::uint32_t mb) {
   if (!stage_.first()) port_->consumed({message_kind::activation, at_stage(settings_.self.stage - 1U), settings_.self,
                                         settings_.epoch, 0, step_, mb, 0});
   TROUPE_TRY(auto y, stage_.forward(mb, here.activation(mb)->take(), target));
-  peak_in_flight_ = std::max(peak_in_flight_, ++in_flight_);
-  note_kept();
+  if (++in_flight_ > peak_in_flight_) {
+    peak_in_flight_ = in_flight_;
+    peak_kept_bytes_ = stage_.kept_bytes();
+  }
   if (stage_.last()) {
     TROUPE_CHECK(stage_.read_loss(y, result_.losses[mb]));
   } else {
@@ -147,8 +149,6 @@ status shard_executor::send_gradient(std::uint32_t mb, tensor dx) {
   if (!stage_.first()) port_->send(outgoing(message_kind::gradient, settings_.self.stage - 1U, mb), std::move(dx));
   return {};
 }
-
-void shard_executor::note_kept() { peak_kept_bytes_ = std::max(peak_kept_bytes_, stage_.kept_bytes()); }
 
 status shard_executor::run(const action& a) {
   const auto mb = a.micro_batch;

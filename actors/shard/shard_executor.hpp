@@ -65,7 +65,7 @@ class shard_executor final : public port_listener {
 
   std::uint64_t step() const noexcept { return step_; }
   std::uint64_t dropped_arrivals() const noexcept { return dropped_; }
-  /// Most micro-batches whose kept tensors were held at once, and the most bytes of them, since the start.
+  /// Most micro-batches whose kept tensors were held at once, and the bytes of them then, since the start.
   std::uint32_t peak_in_flight() const noexcept { return peak_in_flight_; }
   std::size_t peak_kept_bytes() const noexcept { return peak_kept_bytes_; }
   stage& model() noexcept { return stage_; }
@@ -90,7 +90,6 @@ class shard_executor final : public port_listener {
   status run(const action& a);
   status run_forward(std::uint32_t micro_batch);
   status send_gradient(std::uint32_t micro_batch, tensor dx);
-  void note_kept();
   /// The exchange of shared gradients and the norms, once all actions ran.
   result<outcome> finish_step();
 

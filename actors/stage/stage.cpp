@@ -198,7 +198,7 @@ status stage::apply(const update_rule& rule) {
 
 std::size_t stage::predicted_kept_bytes() const {
   std::size_t sum = 0;
-  for (std::size_t i = 0; i < layers_.size(); ++i) sum += layers_[i].code->kept_bytes(specs_[i]);
+  for (std::size_t i = 0; i < layers_.size(); ++i) sum += specs_[i].bytes() + layers_[i].code->kept_bytes(specs_[i]);
   return sum;
 }
 

@@ -87,7 +87,7 @@ class stage {
   const std::vector<named_parameter>& parameters() const noexcept { return parameters_; }
 
   buffer_pool& memory() noexcept { return *memory_; }
-  /// Bytes of kept tensors of one micro-batch, as the layers predict them.
+  /// Bytes of kept tensors of one micro-batch, as the layers predict them, their inputs included.
   std::size_t predicted_kept_bytes() const;
   /// Bytes of kept tensors now, over all micro-batches.
   std::size_t kept_bytes() const;

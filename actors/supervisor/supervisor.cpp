@@ -80,14 +80,14 @@ void give_up(pointer self, std::size_t stage, const std::string& cause) {
   tell(self, event_kind::gave_up, fmt::format("the run ends after {} committed steps", s.judge.next_step()));
   signal_all(self, SIGKILL);
   s.killed = true;
-  stop(self, {3, sentence, {}, {}}, false);
+  stop(self, {3, sentence, {}}, false);
 }
 
 void refuse_start(pointer self, const std::string& text) {
   tell(self, event_kind::gave_up, text);
   signal_all(self, SIGKILL);
   self->state.killed = true;
-  stop(self, {2, text, {}, {}}, false);
+  stop(self, {2, text, {}}, false);
 }
 
 void assign(pointer self, const worker_joined& joined) {
@@ -138,7 +138,7 @@ void take_step(pointer self, const step_done& d) {
   s.listener->step_committed(committed->report);
   if (!s.judge.all_committed()) return grant(self);
   tell(self, event_kind::finished, fmt::format("all {} steps committed", s.settings->steps));
-  stop(self, {0, "done", {}, {}}, true);
+  stop(self, {0, "done", {}}, true);
 }
 
 void look_at_deadlines(pointer self) {
@@ -238,10 +238,8 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         if (stopped.shard.stage >= st.members.size()) return;
         auto& m = st.members[stopped.shard.stage];
         m.stopped = true;
-        st.outcome.peak_in_flight.resize(st.members.size());
-        st.outcome.peak_kept_bytes.resize(st.members.size());
-        st.outcome.peak_in_flight[stopped.shard.stage] = stopped.peak_in_flight;
-        st.outcome.peak_kept_bytes[stopped.shard.stage] = stopped.peak_kept_bytes;
+        st.outcome.activations.resize(st.members.size());
+        st.outcome.activations[stopped.shard.stage] = {stopped.peak_in_flight, stopped.peak_kept_bytes, stopped.predicted_kept_bytes};
         if (st.settings->processes && m.worker) self->send(m.worker, end_worker{});
         finish_if_over(self);
       },
@@ -262,7 +260,7 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         const auto text = fmt::format("interrupted by signal {} after {} committed steps", i.signal, self->state.judge.next_step());
         if (self->state.where == phase::stopping || self->state.where == phase::over) return;
         tell(self, event_kind::interrupted, text);
-        stop(self, {i.signal == SIGINT ? 130 : 143, text, {}, {}}, false);
+        stop(self, {i.signal == SIGINT ? 130 : 143, text, {}}, false);
       },
       [self](const supervisor_tick&) { look_at_deadlines(self); },
   };
