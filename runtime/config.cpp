@@ -1,6 +1,7 @@
 #include "runtime/config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -169,8 +170,11 @@ std::string config_help() {
   for (const auto& key : config_schema()) {
     if (key.section() != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section());
     section = key.section();
+    const auto assignment = fmt::format("{} = {}", key.bare_name(), toml_value(key, defaults));
     const auto unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
-    text += fmt::format("  {:<32}{}{}\n", fmt::format("{} = {}", key.bare_name(), toml_value(key, defaults)), key.help, unit);
+    const auto& choices = key.limits.choices;
+    const auto among = choices.size() < 2 ? "" : fmt::format(" ({})", fmt::join(choices, ", "));
+    text += fmt::format("  {:<38}{}{}{}\n", assignment, key.help, among, unit);
   }
   return text;
 }

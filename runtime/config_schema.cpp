@@ -53,7 +53,7 @@ std::vector<config_key> make_schema() {
       {"parallel.oversubscribe", TROUPE_FIELD(parallel.oversubscribe), any(), "",
        "allow more compute threads than cores"},
       {"parallel.workers", TROUPE_FIELD(parallel.workers), one_of({"processes", "threads"}), "",
-       "what hosts a shard: a process of its own, or a thread of one process"},
+       "each shard in a process of its own, or all in threads of one"},
 
       {"train.steps", TROUPE_FIELD(train.steps), between(1, most_steps), "steps", "optimizer updates of the whole run"},
       {"train.global_batch", TROUPE_FIELD(train.global_batch), between(1, most_width), "sequences",

@@ -20,6 +20,11 @@ class object_pool {
     return object;
   }
   void give_back(T* object) noexcept { free_.push_back(object); }
+  /// Every object, in use or not.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (const auto& object : all_) visit(*object);
+  }
   std::size_t in_use() const noexcept { return all_.size() - free_.size(); }
 
  private:

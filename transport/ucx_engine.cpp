@@ -60,8 +60,7 @@ ucx_engine::~ucx_engine() {
   listener_ = nullptr;
   for (auto& [id, peer] : peers_) retire_endpoint(peer);
   const auto give_up_at = clock::now() + std::chrono::seconds(5);
-  const auto busy = [&] { return !closing_.empty() || sends_.in_use() > 0 || receives_.in_use() > 0; };
-  while (busy() && clock::now() < give_up_at) {
+  while ((!closing_.empty() || operations() > 0) && clock::now() < give_up_at) {
     if (worker_.progress() == 0) std::this_thread::yield();
     sweep_closing();
   }
@@ -117,7 +116,7 @@ void ucx_engine::set_epoch(std::uint32_t epoch) noexcept {
 }
 
 bool ucx_engine::pending() const noexcept {
-  if (!closing_.empty() || sends_.in_use() > 0 || receives_.in_use() > 0) return true;
+  if (!closing_.empty() || operations() > 0) return true;
   for (const auto& [id, peer] : peers_) {
     if (peer.stage != peer_stage::closed && peer.stage != peer_stage::open) return true;
   }

@@ -83,13 +83,13 @@ class ucx_engine {
     wire_header header;  // UCX reads it until the operation is complete
     tensor payload;
     ucx_engine* engine = nullptr;
-    ucp_endpoint* endpoint = nullptr;
+    ucp_endpoint* endpoint = nullptr;  // null when not in use, or orphaned
   };
   struct receive_operation {
     wire_header header;
     tensor payload;
     ucx_engine* engine = nullptr;
-    ucx_peer* peer = nullptr;
+    ucx_peer* peer = nullptr;  // null when not in use, or orphaned
   };
 
   ucx_engine(ucp_context context, ucp_worker worker, const port_options& options, shard_id self,
@@ -141,7 +141,9 @@ class ucx_engine {
   void end_with_failure(ucx_peer& peer);
   void end_with_goodbye(ucx_peer& peer);
   void retire_endpoint(ucx_peer& peer);
+  void orphan_operations(ucx_peer& peer);
   void sweep_closing();
+  std::size_t operations() const noexcept { return sends_.in_use() + receives_.in_use() - orphans_; }
 
   ucp_context context_;
   const port_options options_;
@@ -156,6 +158,7 @@ class ucx_engine {
   std::vector<std::unique_ptr<ucp_endpoint>> closing_;
   object_pool<send_operation> sends_;
   object_pool<receive_operation> receives_;
+  std::size_t orphans_ = 0;
   shared_counters counters_;
   bool alarm_ = false;        ///< a connection has failed, begins, or finishes
   bool owes_credit_ = false;  ///< some peer's `owed` is not 0

@@ -175,7 +175,26 @@ void ucx_engine::end_with_goodbye(ucx_peer& peer) {
 void ucx_engine::retire_endpoint(ucx_peer& peer) {
   if (!peer.endpoint) return;
   peer.endpoint->close();
+  if (options_.route == port_route::shared_memory) orphan_operations(peer);
   closing_.push_back(std::move(peer.endpoint));
+}
+
+/// UCX 1.13 never ends a rendezvous over shared memory whose endpoint is closed by force while its queue to the peer is
+/// full, as the queue to a dead or stopped peer soon is. The closed endpoint reads no payload any more, so what was to be
+/// sent is let go here. What was to be received stays: a frame that is still in our own queue might be written into it.
+void ucx_engine::orphan_operations(ucx_peer& peer) {
+  sends_.for_each([&](send_operation& operation) {
+    if (operation.endpoint != peer.endpoint.get()) return;
+    operation.endpoint->end_operation();
+    operation.endpoint = nullptr;
+    operation.payload = {};
+    ++orphans_;
+  });
+  receives_.for_each([&](receive_operation& operation) {
+    if (operation.peer != &peer) return;
+    operation.peer = nullptr;
+    ++orphans_;
+  });
 }
 
 void ucx_engine::sweep_closing() {

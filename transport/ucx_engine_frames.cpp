@@ -74,9 +74,11 @@ void ucx_engine::post(ucx_peer& peer, send_operation* operation, unsigned flags)
 
 void ucx_engine::complete(send_operation* operation, ucs_status_t status) noexcept {
   operation->payload = {};
-  operation->endpoint->end_operation();
-  if (status != UCS_OK && !is_refusal(status)) {
-    operation->endpoint->note_failure(status);
+  if (ucp_endpoint* endpoint = std::exchange(operation->endpoint, nullptr)) {
+    endpoint->end_operation();
+    if (status != UCS_OK && !is_refusal(status)) endpoint->note_failure(status);
+  } else {
+    --orphans_;
   }
   sends_.give_back(operation);
 }
@@ -201,8 +203,13 @@ void ucx_engine::fetch(ucx_peer& peer, const wire_header& header, tensor room, v
 void ucx_engine::fetched(receive_operation* operation, ucs_status_t status) {
   tensor payload = std::move(operation->payload);
   const wire_header header = operation->header;
-  ucx_peer& peer = *operation->peer;
+  ucx_peer* from = std::exchange(operation->peer, nullptr);
   receives_.give_back(operation);
+  if (!from) {
+    --orphans_;
+    return;
+  }
+  ucx_peer& peer = *from;
   if (!peer.connected() || header.connection != peer.token || peer.failure) return;  // given up meanwhile
   if (status != UCS_OK) {
     return give_up(peer, ucx_error(errc::peer_unreachable, status, "receiving " + to_string(id_of(header))));

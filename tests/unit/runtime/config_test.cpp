@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <unistd.h>
 
@@ -210,4 +211,10 @@ TEST_CASE("a swap of neighbours is one edit", "[config]") {
   CHECK(edit_distance("kitten", "sitting") == 3);
   CHECK(nearest_name("rnu", {"doctor", "run", "trace"}) == "run");
   CHECK(nearest_name("x", {}).empty());
+}
+
+TEST_CASE("docs/configuration.md holds the help as it is", "[config]") {
+  std::ifstream file(TROUPE_SOURCE_DIR "/docs/configuration.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  CHECK_THAT(page, Contains("```text\n" + config_help() + "```\n"));
 }
