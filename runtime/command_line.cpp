@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-/// A failure of the command line, with what would do.
-usage_request wrong(const std::string& text) { return {2, text + "\nRun 'troupe --help' to see what there is.\n"}; }
+/// A failure of the command line: one sentence, with what would do.
+usage_request wrong(const std::string& text) { return {2, fmt::format("troupe: {}\n", text)}; }
 
 /// The grammar; options write into the requests.
 class grammar {
@@ -51,7 +51,7 @@ class grammar {
     c->add_option("--workers", workers, "a process or a thread for each shard: parallel.workers")
         ->check(CLI::IsMember({"processes", "threads"}));
     c->add_option("--grace", grace_ms, "time to end in after a signal: recovery.grace_ms")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{86'400'000}))
         ->type_name("MS");
     c->add_flag("--dry-run", run.dry_run, "print the settings and where each came from, and stop");
     c->add_flag("--help-config", help_config, "print every key with its default, unit and meaning, and stop");
@@ -160,7 +160,7 @@ command_request parse_command_line(int argc, const char* const* argv) {
     g.app.exit(shown, text, text);
     return usage_request{0, text.str()};
   } catch (const CLI::ParseError& e) {
-    return wrong(e.what());
+    return wrong(fmt::format("{}; 'troupe --help' shows what there is", e.what()));
   }
 }
 

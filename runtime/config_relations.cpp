@@ -50,10 +50,6 @@ status check_relations(const config& c, const origin_lookup& origin) {
                              "would do",
                              c.train.global_batch, c.train.micro_batch,
                              nearest_multiple(c.train.global_batch, c.train.micro_batch)));
-  if (c.train.warmup_steps > c.train.steps)
-    return blame(origin, {"train.warmup_steps", "train.steps"},
-                 fmt::format("train.warmup_steps = {} is more than train.steps = {}; choose at most {}",
-                             c.train.warmup_steps, c.train.steps, c.train.steps));
   if (c.data.tokenizer == "bytes" && c.model.vocab < 256)
     return blame(origin, {"model.vocab", "data.tokenizer"},
                  fmt::format("model.vocab = {} is too small for data.tokenizer = \"bytes\"; choose at least 256",

@@ -43,7 +43,7 @@ std::vector<config_key> make_schema() {
 
       {"parallel.pp", TROUPE_FIELD(parallel.pp), between(1, most_stages), "stages",
        "pipeline stages, each on a device of its own"},
-      {"parallel.schedule", TROUPE_FIELD(parallel.schedule), one_of(schedule_names()), "",
+      {"parallel.schedule", TROUPE_FIELD(parallel.schedule), one_of(runnable_schedule_names()), "",
        "order of forwards and backwards on each stage"},
       {"parallel.device", TROUPE_FIELD(parallel.device), one_of({"cpu", "cuda"}), "", "where stages compute"},
       {"parallel.split", TROUPE_FIELD(parallel.split), between(1, most_layers), "layers",

@@ -57,16 +57,22 @@ class closing_words final : public run_listener {
   }
   void event(const run_event& e) override { next_.event(e); }
 
-  void print(const run_request& request, const config& c, const std::string& directory) const {
+  void print(const std::string& directory, bool has_trace) const {
     if (steps_ == 0) return;
     fmt::print(stderr, "loss {:.4f} after {} steps (it began at {:.4f})\nrun directory: {}\n", last_, steps_, first_, directory);
-    fmt::print(stderr, "next: {} trace show {}    draws the timeline of the last steps\n", program(), directory);
-    (void)request;
-    (void)c;
+    // The whole line after "next: " can be pasted into a shell.
+    const auto program = for_shell(::program_invocation_name);
+    if (has_trace) fmt::print(stderr, "next: {} trace show {}  # draws the timeline of the last steps\n", program, for_shell(directory));
+    else fmt::print(stderr, "next: {} run {}  # the same run again, into a new folder\n", program, for_shell(directory + "/config.toml"));
   }
 
  private:
-  static std::string program() { return ::program_invocation_name; }
+  static std::string for_shell(const std::string& word) {
+    if (word.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~!") == word.npos) return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+  }
   run_listener& next_;
   double first_ = 0, last_ = 0;
   std::uint64_t steps_ = 0;
@@ -139,7 +145,7 @@ int run_command(const run_request& request, const std::vector<model_definition>&
     outcome = (*head)->wait();
   }
   if (outcome.exit_code == 2) return refuse({errc::invalid_argument, outcome.text});
-  words.print(request, c, directory->path().string());
+  words.print(directory->path().string(), c.observe.trace_steps > 0);
   return outcome.exit_code;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <random>
 
@@ -39,6 +40,10 @@ bool is_ours(const fs::directory_entry& entry) {
   return entry.is_regular_file() && (std::ranges::find(files, name) != std::end(files) || name.starts_with("worker-"));
 }
 
+error not_empty(const fs::path& path) {
+  return invalid(fmt::format("{}: is not empty; choose a new folder as the run directory", path.string()));
+}
+
 status check_empty(const fs::path& path) {
   std::error_code code;
   if (!fs::exists(path, code)) return {};
@@ -46,8 +51,7 @@ status check_empty(const fs::path& path) {
     return invalid(fmt::format("{}: is a file; choose a new folder as the run directory", path.string()));
   const bool empty = fs::is_empty(path, code);
   if (code) return error{errc::system_failure, fmt::format("{}: {}", path.string(), code.message()), code.value()};
-  if (!empty)
-    return invalid(fmt::format("{}: is not empty; choose a new folder as the run directory", path.string()));
+  if (!empty) return not_empty(path);
   return {};
 }
 
@@ -63,10 +67,17 @@ result<run_directory> run_directory::create(const std::string& given, std::chron
   fs::create_directories(path, code);
   if (code) {
     remove_empty(made);
-    return error{errc::system_failure, fmt::format("{}: cannot create: {}", path.string(), code.message()), code.value()};
+    return error{errc::system_failure, fmt::format("{}: cannot create: {}; choose another folder with --run-dir", path.string(), code.message()),
+                 code.value()};
   }
   auto metrics = line_file::create(path / "metrics.jsonl");
-  auto events = metrics ? line_file::create(path / "events.jsonl") : result<line_file>(metrics.error());
+  if (!metrics) {
+    // Another run that began at the same time has it: what lies there now is that one's.
+    if (metrics.error().native == EEXIST) return not_empty(path);
+    remove_empty(made);
+    return std::move(metrics).error();
+  }
+  auto events = line_file::create(path / "events.jsonl");
   if (!events) {
     fs::remove(path / "metrics.jsonl", code);
     remove_empty(made);

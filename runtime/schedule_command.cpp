@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/schedule/schedule.hpp"
+#include "actors/schedule/schedule_text.hpp"
+#include "actors/schedule/virtual_time.hpp"
 #include "runtime/commands.hpp"
 
 namespace troupe {

@@ -150,6 +150,8 @@ void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
   } else if (trouble != UCS_OK) {
     peer.failure = ucx_error(errc::peer_unreachable, trouble, "the connection broke");
     end_with_failure(peer);
+  } else if (peer.their_total && peer.connected()) {
+    begin_goodbye(peer);
   } else if (peer.stage == peer_stage::asking && peer.endpoint && !peer.way_open) {
     if (peer.endpoint->flushed()) return greet(peer);
     unsettled_ = true;

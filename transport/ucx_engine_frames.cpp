@@ -146,7 +146,7 @@ bool ucx_engine::for_us(const wire_header& header) const noexcept {
 void ucx_engine::on_control(ucx_peer& peer, const wire_header& header) {
   if (header.type == frame_type::bye) {
     peer.their_total = header.number;
-    begin_goodbye(peer);
+    alarm_ = true;  // answered by `settle`, after what our owner has sent by now
   } else if (header.type == frame_type::bye_ack) {
     peer.bye_acknowledged = peer.bye_sent;
     advance_goodbye(peer);

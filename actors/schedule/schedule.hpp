@@ -27,36 +27,51 @@ struct action {
 
 /// "F3", "B0", "I2", "W2".
 std::string to_string(const action& a);
+/// With the chunk's letter where a stage has several: "Fa3", "Ib0"; the 27th chunk is "aa".
+std::string to_string(const action& a, std::uint32_t chunks);
+
+/// Which chunk of the model lies where. The model is cut into stages · chunks *virtual stages*, numbered along the forward.
+enum class chunk_placement : std::uint8_t {
+  looped,   ///< chunk c of stage i is virtual stage c·p + i
+  v_shape,  ///< two chunks: a stage has virtual stages i and 2p−1−i, so that the last one lies where the first one does
+};
 
 /// For each stage the actions of one step, in running order. Pure data; the same object is printed, checked and run.
 struct schedule {
   std::string name;
-  std::uint32_t stages = 0, micro_batches = 0;
-  std::vector<std::vector<action>> actions;  // [stage]
+  std::uint32_t stages = 0, micro_batches = 0, chunks = 1;
+  chunk_placement placement = chunk_placement::looped;
+  bool forward_only = false;
+  std::vector<std::vector<action>> actions;   // [stage]
+  std::vector<std::uint32_t> most_in_flight;  // [stage]: what `peak_in_flight` must not pass; empty: anything goes
+
+  std::uint32_t virtual_stages() const { return stages * chunks; }
+  std::uint32_t virtual_stage(std::uint32_t stage, std::uint32_t chunk) const;
 };
+
+/// Where a virtual stage lives: a stage and one of its chunks.
+struct chunk_place {
+  std::uint32_t stage = 0;
+  std::uint16_t chunk = 0;
+  friend bool operator==(const chunk_place&, const chunk_place&) = default;
+};
+chunk_place place_of(const schedule& s, std::uint32_t virtual_stage);
 
 /// What a generator is asked for. Any `stages` ≥ 1, any `micro_batches` ≥ 1.
 struct schedule_shape {
   std::uint32_t stages = 1, micro_batches = 1;
+  std::uint32_t chunks = 0;  ///< of a stage; 0: as many as the schedule is made for
 };
 
-/// All forwards, then all backwards in micro-batch order. Source: GPipe, arXiv:1811.06965.
-schedule make_gpipe(schedule_shape shape);
-/// p−1−i warm-up forwards on stage i, then one forward and one backward in turn. Source: PipeDream-Flush,
-/// arXiv:2006.09503; Megatron-LM, arXiv:2104.04473.
-schedule make_1f1b(schedule_shape shape);
-
-/// By name; an unknown name is an error that lists the known ones.
+/// By name, and proved (see `validate`). Errors: an unknown name (lists the known ones), a shape it cannot have.
 result<schedule> make_schedule(std::string_view name, schedule_shape shape);
+/// All of them.
 std::vector<std::string_view> schedule_names();
+/// Those that a shard can run today: they train, with one chunk a stage.
+std::vector<std::string_view> runnable_schedule_names();
 
-/// The most micro-batches that stage `stage` holds at once: forward done, backward not.
+/// The most activations of one chunk and one micro-batch that stage `stage` holds at once: forward done, whole backward not.
+/// 0 where nothing waits for a backward.
 std::uint32_t peak_in_flight(const schedule& s, std::uint32_t stage);
-
-/// The idle share of the makespan in unit times, hops free: (p−1)/(m+p−1) for gpipe and 1f1b.
-double ideal_bubble(const schedule& s);
-
-/// One line a stage: "s0  F0 F1 B0 …".
-std::string to_text(const schedule& s);
 
 }  // namespace troupe

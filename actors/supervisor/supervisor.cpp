@@ -154,6 +154,8 @@ void look_at_deadlines(pointer self) {
     s.killed = true;
     signal_all(self, SIGKILL);
   }
+  if (s.where == phase::running && s.suspicion && s.suspicion->ticks_left-- == 0)
+    give_up(self, s.suspicion->reporter, s.suspicion->text + ";");
   if (s.settings->processes && (s.where == phase::connecting || s.where == phase::running)) {
     ++s.pings;
     for (std::size_t i = 0; i < s.members.size(); ++i) {
@@ -228,8 +230,10 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         auto& st = self->state;
         if (f.shard.stage >= st.members.size()) return;
         const auto code = static_cast<errc>(f.code);
-        // A peer that cannot be reached is a report about the peer: its exit, if there is one, is on its way as the cause.
-        if (code == errc::peer_unreachable && st.where == phase::running && st.settings->processes) return;
+        if (code == errc::peer_unreachable && st.where == phase::running && st.settings->processes) {
+          if (!st.suspicion) st.suspicion = {f.shard.stage, f.text, 2};
+          return;
+        }
         if (st.where == phase::starting && code == errc::invalid_argument) return refuse_start(self, f.text);
         give_up(self, f.shard.stage, f.text + ";");
       },

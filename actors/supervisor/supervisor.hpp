@@ -37,6 +37,13 @@ struct supervisor_data {
   std::uint64_t pings = 0;
   std::chrono::steady_clock::time_point phase_began;
   bool killed = false;
+  /// A shard's report that it cannot reach a peer. The peer's exit, if that is the cause, arrives before the next ticks.
+  struct suspicion {
+    std::size_t reporter = 0;
+    std::string text;
+    int ticks_left = 2;
+  };
+  std::optional<suspicion> suspicion;
 };
 
 /// The one judge of a run: brings shards together, grants and commits steps, decides who is dead, ends the run. On no

@@ -1,9 +1,12 @@
 #include "actors/supervisor/supervisor_state.hpp"
 
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "actors/schedule/virtual_time.hpp"
 
 namespace troupe {
 

@@ -29,7 +29,8 @@ std::string complaint(std::vector<const char*> words) {
   const auto* usage = std::get_if<usage_request>(&parsed);
   if (!usage) return "it was accepted";
   CHECK(usage->exit_code == 2);
-  return usage->text.substr(0, usage->text.find('\n'));
+  const auto line = usage->text.substr(0, usage->text.find('\n'));
+  return line.starts_with("troupe: ") ? line.substr(8) : line;
 }
 
 struct outcome {
