@@ -47,9 +47,9 @@ class caf_head final : public cluster_head {
   }
   std::uint16_t port() const override { return port_; }
   void begin() override {
+    caf::anon_send(supervisor_, begin_run{});  // first: a worker's word must find the run begun
     if (!settings_.processes)
       system_.spawn(worker, supervisor_, 0U, settings_.run_key, cells_, factory_);
-    caf::anon_send(supervisor_, begin_run{});
   }
   void interrupt(int signal) override { caf::anon_send(supervisor_, interrupt_run{signal}); }
   run_outcome wait() override {

@@ -25,6 +25,12 @@ if(TROUPE_CUDA)
     endif()
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's yet
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    endif()
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # as CUDA::cudart: one runtime in a process
     find_package(CUDAToolkit REQUIRED)
     message(STATUS "CUDA backend: on (${CMAKE_CUDA_COMPILER_VERSION}, sm_${CMAKE_CUDA_ARCHITECTURES})")
   endif()

@@ -9,6 +9,7 @@ function(troupe_library name)
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${root}/${name} SYMBOLIC)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${name} *.hpp)
+  list(FILTER headers EXCLUDE REGEX "/cuda/")  # inside a library only: they need CUDA's headers
   list(TRANSFORM headers PREPEND ${root}/${name}/)
 
   add_library(${target} STATIC ${ARG_SOURCES})

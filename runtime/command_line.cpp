@@ -1,7 +1,7 @@
 #include "runtime/command_line.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -18,12 +18,13 @@ usage_request wrong(const std::string& text) { return {2, fmt::format("troupe: {
 
 /// The grammar; options write into the requests.
 class grammar {
- public:
+public:
   grammar() {
     app.set_version_flag("--version", "troupe " TROUPE_VERSION, "print the version and exit");
     app.require_subcommand(1);
     add_run();
     add_schedule();
+    add_simulate();
     add_doctor();
     add_trace();
     add_worker();
@@ -32,14 +33,15 @@ class grammar {
   CLI::App app{"Troupe trains models that do not fit one device: each pipeline stage is an actor.", "troupe"};
   run_request run;
   schedule_request schedule;
+  simulate_request simulate;
   doctor_request doctor;
   trace_show_request trace_show;
   worker_request worker;
   bool help_config = false;
-  std::string workers, format = "text";
+  std::string workers;
   std::int64_t grace_ms = -1;
 
- private:
+private:
   void add_run() {
     auto* c = app.add_subcommand("run", "train a model on this machine");
     c->add_option("CONFIG", run.config_path, "TOML file of settings");
@@ -57,16 +59,41 @@ class grammar {
     c->add_flag("--help-config", help_config, "print every key with its default, unit and meaning, and stop");
   }
 
-  void add_schedule() {
-    auto* c = app.add_subcommand("schedule", "print the order of forwards and backwards on each stage");
-    c->add_option("NAME", schedule.name, "gpipe, 1f1b, …")->required();
-    c->add_option("--stages", schedule.stages, "pipeline stages")->required()->check(CLI::Range(1, 65'535))->type_name("P");
-    c->add_option("--microbatches", schedule.micro_batches, "micro-batches of a step")
+  template <class Request>
+  static void add_shape(CLI::App* c, Request& request) {
+    c->add_option("--stages", request.stages, "pipeline stages")
+        ->required()
+        ->check(CLI::Range(1, 65'535))
+        ->type_name("P");
+    c->add_option("--microbatches", request.micro_batches, "micro-batches of a step")
         ->required()
         ->check(CLI::Range(1, 1'000'000))
         ->type_name("M");
+    c->add_option("--chunks", request.chunks, "chunks of layers a stage has [as many as the schedule is made for]")
+        ->check(CLI::Range(1, 1'024))
+        ->type_name("V");
+  }
+
+  void add_schedule() {
+    auto* c = app.add_subcommand("schedule", "print the order of forwards and backwards on each stage");
+    c->add_option("NAME", schedule.name, "gpipe, 1f1b, zb-h1, …")->required();
+    add_shape(c, schedule);
     auto* json = c->add_flag("--json", schedule.json, "one JSON object");
-    c->add_option("--format", format, "how to print it")->check(CLI::IsMember({"text"}))->excludes(json);
+    c->add_option("--format", schedule.format, "how to print it; svg draws it in unit times")
+        ->check(CLI::IsMember({"text", "csv", "svg"}))
+        ->excludes(json);
+  }
+
+  void add_simulate() {
+    auto* c = app.add_subcommand("simulate", "run a schedule in virtual time");
+    c->add_option("--schedule", simulate.schedule, "gpipe, 1f1b, zb-h1, …")->required()->type_name("NAME");
+    add_shape(c, simulate);
+    c->add_option(
+         "--cost", simulate.cost,
+         "ms of one micro-batch through one stage's layers: forward, gradient of the input, of the weights; and "
+         "of a hop between stages [f=1,bi=1,bw=1,hop=0]")
+        ->type_name("f=…,bi=…,bw=…,hop=…");
+    c->add_flag("--json", simulate.json, "one JSON object");
   }
 
   void add_doctor() {
@@ -139,6 +166,7 @@ command_request chosen(grammar& g) {
   const auto name = g.app.get_subcommands().front()->get_name();
   if (name == "run") return run_of(g);
   if (name == "schedule") return g.schedule;
+  if (name == "simulate") return g.simulate;
   if (name == "doctor") return g.doctor;
   if (name == "trace") return g.trace_show;
   return g.worker;

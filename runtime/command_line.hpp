@@ -15,10 +15,20 @@ struct run_request {
   bool dry_run = false;
 };
 
-/// troupe schedule NAME --stages P --microbatches M
+/// troupe schedule NAME --stages P --microbatches M [--chunks V]
 struct schedule_request {
   std::string name;
   std::uint32_t stages = 1, micro_batches = 1;
+  bool json = false;
+  std::string format = "text";  ///< text, csv, svg
+  std::uint32_t chunks = 0;     ///< of a stage; 0: as many as the schedule is made for
+};
+
+/// troupe simulate --schedule NAME --stages P --microbatches M [--chunks V] --cost f=…,bi=…,bw=…,hop=…
+struct simulate_request {
+  std::string schedule;
+  std::uint32_t stages = 1, micro_batches = 1, chunks = 0;
+  std::string cost;  ///< as it was typed; empty: unit times
   bool json = false;
 };
 
@@ -48,8 +58,8 @@ struct usage_request {
   std::string text;
 };
 
-using command_request =
-    std::variant<run_request, schedule_request, doctor_request, trace_show_request, worker_request, usage_request>;
+using command_request = std::variant<run_request, schedule_request, simulate_request, doctor_request,
+                                     trace_show_request, worker_request, usage_request>;
 
 /// What the command line asks for. A wrong one is a `usage_request` with exit code 2 and the nearest right word.
 command_request parse_command_line(int argc, const char* const* argv);

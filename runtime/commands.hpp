@@ -4,13 +4,16 @@
 
 #include "runtime/command_line.hpp"
 
-// The commands that only look at things. Each writes data to `out`, words for people to `err`, and returns the process's
-// exit code: 0, or 2 where the request cannot be met.
+// The commands that only look at things. Each writes data to `out`, words for people to `err`, and returns the
+// process's exit code: 0, or 2 where the request cannot be met.
 
 namespace troupe {
 
-/// Prints the order of actions on each stage.
+/// Prints, or draws, the order of actions on each stage.
 int schedule_command(const schedule_request& request, std::ostream& out, std::ostream& err);
+
+/// Prints what a schedule takes in virtual time.
+int simulate_command(const simulate_request& request, std::ostream& out, std::ostream& err);
 
 /// Examines the machine. 0 also where something is missing: the report is the result.
 int doctor_command(const doctor_request& request, std::ostream& out, std::ostream& err);

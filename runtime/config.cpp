@@ -77,8 +77,8 @@ std::string variable_name(std::string_view key) {
 /// Whether a variable looks like one of ours: TROUPE_, a section, _.
 bool names_section(std::string_view variable) {
   const auto sections = section_names();
-  return std::ranges::any_of(
-      sections, [&](auto section) { return variable.starts_with(variable_name(section) + "_"); });
+  return std::ranges::any_of(sections,
+                             [&](auto section) { return variable.starts_with(variable_name(section) + "_"); });
 }
 
 status read_variable(config_draft& into, std::string_view variable, std::string_view value) {

@@ -32,7 +32,9 @@ struct config {
   } parallel;
   struct {
     std::int64_t steps = 100, global_batch = 16, micro_batch = 2;  ///< sequences
-    double lr = 1e-3, weight_decay = 0.1, clip = 1.0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
+    double lr = 1e-3, weight_decay = 0.1;
+    double clip = 1.0;                       ///< of the global gradient norm; 0: never clipped
+    double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
     std::int64_t warmup_steps = 0;           ///< lr rises linearly over them
     double min_lr_ratio = 1.0;               ///< cosine decay to this share of lr at the last step; 1: constant
     std::int64_t seed = 1;

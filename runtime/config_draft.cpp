@@ -67,7 +67,8 @@ result<toml::table> parse_toml(std::string_view text, std::string_view source) {
 
 status assign(config_draft& into, const config_key& key, const toml::node& node, const std::string& place) {
   const auto fits = std::visit([&](auto* field) { return read(node, *field); }, key.field(into.values));
-  if (!fits) return invalid(fmt::format("{}: {} must be {}, not {}", place, key.name, expectation(key), describe(node)));
+  if (!fits)
+    return invalid(fmt::format("{}: {} must be {}, not {}", place, key.name, expectation(key), describe(node)));
   if (const auto broken = limits_broken(key, into.values); !broken.empty())
     return invalid(fmt::format("{}: {} {}", place, key.name, broken));
   into.origin(key) = place;

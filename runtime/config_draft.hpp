@@ -1,8 +1,8 @@
 #pragma once
 
+#include <toml++/toml.h>
 #include <string>
 #include <string_view>
-#include <toml++/toml.h>
 #include <vector>
 
 #include "runtime/config_schema.hpp"
@@ -15,7 +15,9 @@ struct config_draft {
   std::vector<std::string> origins = std::vector<std::string>(config_schema().size(), "default");
 
   /// `key` must be an element of `config_schema()`.
-  std::string& origin(const config_key& key) { return origins[static_cast<std::size_t>(&key - config_schema().data())]; }
+  std::string& origin(const config_key& key) {
+    return origins[static_cast<std::size_t>(&key - config_schema().data())];
+  }
 };
 
 /// "run.toml:12".

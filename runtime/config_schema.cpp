@@ -166,11 +166,14 @@ std::string limits_broken(const config_key& key, const config& values) {
   auto copy = values;
   const auto fits = [&](auto* field) {
     using pointer = decltype(field);
-    if constexpr (std::is_same_v<pointer, bool*>) return true;
-    else if constexpr (std::is_same_v<pointer, std::string*>) return allowed(*field, key.limits);
+    if constexpr (std::is_same_v<pointer, bool*>)
+      return true;
+    else if constexpr (std::is_same_v<pointer, std::string*>)
+      return allowed(*field, key.limits);
     else if constexpr (is_list<pointer>)
       return std::ranges::all_of(*field, [&](auto n) { return in_range(static_cast<double>(n), key.limits); });
-    else return in_range(static_cast<double>(*field), key.limits);
+    else
+      return in_range(static_cast<double>(*field), key.limits);
   };
   if (std::visit(fits, key.field(copy))) return "";
   return fmt::format("must be {}, not {}", expectation(key), toml_value(key, values));
@@ -180,10 +183,14 @@ std::string toml_value(const config_key& key, const config& values) {
   auto copy = values;
   const auto print = [](auto* field) -> std::string {
     using pointer = decltype(field);
-    if constexpr (std::is_same_v<pointer, std::string*>) return toml_quoted(*field);
-    else if constexpr (std::is_same_v<pointer, double*>) return toml_float(*field);
-    else if constexpr (is_list<pointer>) return fmt::format("[{}]", fmt::join(*field, ", "));
-    else return fmt::format("{}", *field);
+    if constexpr (std::is_same_v<pointer, std::string*>)
+      return toml_quoted(*field);
+    else if constexpr (std::is_same_v<pointer, double*>)
+      return toml_float(*field);
+    else if constexpr (is_list<pointer>)
+      return fmt::format("[{}]", fmt::join(*field, ", "));
+    else
+      return fmt::format("{}", *field);
   };
   return std::visit(print, key.field(copy));
 }

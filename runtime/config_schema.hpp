@@ -11,11 +11,10 @@
 namespace troupe {
 
 /// A value of `config` that a key names.
-using config_field =
-    std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*>;
+using config_field = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*>;
 
-/// What a value may be, beyond its type. Numbers (and each number of a list) lie in [low, high], or in (low, high) where
-/// `open`; a text is one of `choices`, or anything not empty when there are none.
+/// What a value may be, beyond its type. Numbers (and each number of a list) lie in [low, high], or in (low, high)
+/// where `open`; a text is one of `choices`, or anything not empty when there are none.
 struct config_limits {
   double low = 0, high = 0;
   bool open = false;
@@ -46,7 +45,8 @@ const config_key& nearest_config_key(std::string_view name);
 /// "a whole number from 1 to 65000", "true or false", "one of gpipe, 1f1b".
 std::string expectation(const config_key& key);
 
-/// What `value` breaks of `key`'s limits, as the end of a sentence that began with the key ("must be …"); empty: nothing.
+/// What `value` breaks of `key`'s limits, as the end of a sentence that began with the key ("must be …"); empty:
+/// nothing.
 std::string limits_broken(const config_key& key, const config& values);
 
 /// The value of `key` in `values`, as TOML.

@@ -12,18 +12,21 @@ namespace troupe {
 
 std::string_view to_string(finding_level level) {
   switch (level) {
-    case finding_level::ok: return "ok";
-    case finding_level::warn: return "warn";
-    case finding_level::missing: return "missing";
+    case finding_level::ok:
+      return "ok";
+    case finding_level::warn:
+      return "warn";
+    case finding_level::missing:
+      return "missing";
   }
   return "unknown";
 }
 
 doctor_report examine_machine() {
   doctor_report report;
-  report.findings = {check_cores(),    check_memory(), check_shared_memory(), check_open_files(), check_locked_memory(),
-                     check_loopback(), check_pidfd(),  check_ptrace_scope(),  check_run_folder(), check_ucx(),
-                     check_cuda(),     check_nccl()};
+  report.findings = {check_cores(),         check_memory(),   check_shared_memory(), check_open_files(),
+                     check_locked_memory(), check_loopback(), check_pidfd(),         check_ptrace_scope(),
+                     check_run_folder(),    check_ucx(),      check_cuda(),          check_nccl()};
   report.advice = advise(report.findings);
   return report;
 }

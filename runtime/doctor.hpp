@@ -12,11 +12,11 @@ std::string_view to_string(finding_level level);
 
 /// One thing that a run may need, as this machine has it.
 struct finding {
-  std::string what;   ///< "shared memory"
+  std::string what;  ///< "shared memory"
   finding_level level = finding_level::ok;
-  bool needed = true; ///< false: only some configs use it
-  std::string found;  ///< with units
-  std::string remedy; ///< what to do, with the Debian package where one brings it; empty where the level is ok
+  bool needed = true;  ///< false: only some configs use it
+  std::string found;   ///< with units
+  std::string remedy;  ///< what to do, with the Debian package where one brings it; empty where the level is ok
 };
 
 struct doctor_report {

@@ -10,7 +10,7 @@ namespace {
 
 /// A library that may be absent, so it is never linked. It stays loaded: drivers do not like to be taken away.
 class optional_library {
- public:
+public:
   explicit optional_library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
   explicit operator bool() const { return handle_ != nullptr; }
 
@@ -26,7 +26,7 @@ class optional_library {
     return function ? function() : "";
   }
 
- private:
+private:
   void* handle_;
 };
 
@@ -43,7 +43,8 @@ finding check_ucx() {
 }
 
 finding check_cuda() {
-  const std::string remedy = "install NVIDIA's driver (packages nvidia-driver, libcuda1); parallel.device = \"cpu\" does without";
+  const std::string remedy =
+      "install NVIDIA's driver (packages nvidia-driver, libcuda1); parallel.device = \"cpu\" does without";
   const optional_library library("libcuda.so.1");
   if (!library) return absent("CUDA", "no driver (libcuda.so.1)", remedy, false);
   int count = 0, version = 0;
@@ -59,7 +60,8 @@ finding check_nccl() {
   const optional_library library("libnccl.so.2");
   int version = 0;
   if (!library || library.call("ncclGetVersion", &version) != 0)
-    return absent("NCCL", "libnccl.so.2 is not there", "install NVIDIA's package libnccl2; one GPU or none does without", false);
+    return absent("NCCL", "libnccl.so.2 is not there",
+                  "install NVIDIA's package libnccl2; one GPU or none does without", false);
   return {"NCCL", finding_level::ok, false,
           fmt::format("version {}.{}.{}", version / 10'000, version % 10'000 / 100, version % 100), ""};
 }

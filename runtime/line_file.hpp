@@ -13,7 +13,7 @@ namespace troupe {
 /// A file of lines that only grows. A line that was not written whole is taken back, so that every line in the file is
 /// whole. Owns a file descriptor; move-only.
 class line_file {
- public:
+public:
   /// Creates `path`, which must not exist yet.
   /// Errors: `system_failure` with errno.
   static result<line_file> create(const std::filesystem::path& path);
@@ -26,7 +26,7 @@ class line_file {
   /// Appends `line` and a line end. Errors: `system_failure` with errno (disk full); the next call may succeed.
   status append(std::string_view line);
 
- private:
+private:
   line_file(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   std::filesystem::path path_;

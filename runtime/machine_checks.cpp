@@ -57,7 +57,8 @@ finding check_memory() {
   const auto available = memory_figure("MemAvailable:"), total = memory_figure("MemTotal:");
   const auto found = fmt::format("{} of {} MiB available", available / mib, total / mib);
   if (available >= wanted_memory) return good("memory", found);
-  return bad(finding_level::warn, "memory", found, "close other programs, or make the model smaller (model.hidden, model.layers)");
+  return bad(finding_level::warn, "memory", found,
+             "close other programs, or make the model smaller (model.hidden, model.layers)");
 }
 
 finding check_shared_memory() {
@@ -84,8 +85,9 @@ finding check_open_files() {
 finding check_locked_memory() {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  const auto found = limit.rlim_cur == RLIM_INFINITY ? std::string("unlimited")
-                                                     : fmt::format("{} MiB (RDMA alone needs more)", limit.rlim_cur / mib);
+  const auto found = limit.rlim_cur == RLIM_INFINITY
+                         ? std::string("unlimited")
+                         : fmt::format("{} MiB (RDMA alone needs more)", limit.rlim_cur / mib);
   return good("locked memory", found);
 }
 
@@ -94,7 +96,8 @@ finding check_loopback() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool bound = descriptor >= 0 && ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+  const bool bound = descriptor >= 0 &&
+                     ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
                      ::listen(descriptor, 1) == 0;
   const int code = errno;
   if (descriptor >= 0) ::close(descriptor);
@@ -106,8 +109,9 @@ finding check_loopback() {
 finding check_pidfd() {
   const auto descriptor = ::syscall(SYS_pidfd_open, ::getpid(), 0);
   if (descriptor < 0)
-    return bad(finding_level::missing, "pidfd", fmt::format("pidfd_open: {}", std::strerror(errno)),
-               "a kernel of at least 5.3, or a sandbox that allows pidfd_open; parallel.workers = \"threads\" does without");
+    return bad(
+        finding_level::missing, "pidfd", fmt::format("pidfd_open: {}", std::strerror(errno)),
+        "a kernel of at least 5.3, or a sandbox that allows pidfd_open; parallel.workers = \"threads\" does without");
   ::close(static_cast<int>(descriptor));
   return good("pidfd", "a worker's end is noticed at once");
 }

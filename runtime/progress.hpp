@@ -11,20 +11,21 @@
 namespace troupe {
 
 struct progress_options {
-  bool bar = false;              ///< one line, drawn again and again; otherwise a plain line every `print_every` steps
+  bool bar = false;  ///< one line, drawn again and again; otherwise a plain line every `print_every` steps
   bool colour = false;
   std::size_t columns = 80;
-  std::uint64_t steps = 0;       ///< of the whole run
-  std::int64_t print_every = 10; ///< steps
+  std::uint64_t steps = 0;        ///< of the whole run
+  std::int64_t print_every = 10;  ///< steps
 };
 
-/// What suits the file behind `descriptor`: a bar on a terminal that can move its cursor, colour unless NO_COLOR is set.
+/// What suits the file behind `descriptor`: a bar on a terminal that can move its cursor, colour unless NO_COLOR is
+/// set.
 progress_options terminal_options(int descriptor);
 
 /// Tells a person how the run goes: a bar, drawn at most ten times a second, or plain lines; what happened, as lines.
 /// A death's culprit sentence stands alone on its line, as it is.
 class progress final : public run_listener {
- public:
+public:
   using writer = std::function<void(std::string_view)>;
   using clock = std::function<std::chrono::steady_clock::time_point()>;
 
@@ -38,7 +39,7 @@ class progress final : public run_listener {
   /// A line of its own, above the bar where there is one.
   void note(std::string_view line);
 
- private:
+private:
   void draw(const step_report& report);
 
   progress_options options_;

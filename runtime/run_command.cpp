@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/assembly.hpp"
+#include "runtime/forgotten_segments.hpp"
 #include "runtime/host_checks.hpp"
 #include "runtime/progress.hpp"
 #include "runtime/run_directory.hpp"
@@ -124,6 +125,7 @@ int run_command(const run_request& request, const std::vector<model_definition>&
   run_log log(*directory, terminal, static_cast<std::size_t>(c.observe.trace_steps));
   closing_words words(log);
 
+  if (c.parallel.workers == "processes") remove_forgotten_segments();  // of a run whose head was killed
   auto page = progress_page::make(plan->split.size());
   if (!page) return refuse(page.error());
   const auto key = make_run_key();
@@ -144,6 +146,7 @@ int run_command(const run_request& request, const std::vector<model_definition>&
     (*head)->begin();
     outcome = (*head)->wait();
   }
+  if (processes) remove_forgotten_segments();
   if (outcome.exit_code == 2) return refuse({errc::invalid_argument, outcome.text});
   words.print(directory->path().string(), c.observe.trace_steps > 0);
   return outcome.exit_code;

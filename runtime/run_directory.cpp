@@ -67,8 +67,10 @@ result<run_directory> run_directory::create(const std::string& given, std::chron
   fs::create_directories(path, code);
   if (code) {
     remove_empty(made);
-    return error{errc::system_failure, fmt::format("{}: cannot create: {}; choose another folder with --run-dir", path.string(), code.message()),
-                 code.value()};
+    return error{
+        errc::system_failure,
+        fmt::format("{}: cannot create: {}; choose another folder with --run-dir", path.string(), code.message()),
+        code.value()};
   }
   auto metrics = line_file::create(path / "metrics.jsonl");
   if (!metrics) {

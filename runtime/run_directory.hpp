@@ -15,7 +15,7 @@ namespace troupe {
 /// The folder of one run: config.toml (resolved), metrics.jsonl (a line a step), events.jsonl, trace.json,
 /// worker-N.log. Until `keep()` it is a draft: its end takes away what the run made. Used by one thread at a time.
 class run_directory {
- public:
+public:
   /// Makes the folder `path`, which may exist when it is empty; "" is a new `runs/<UTC time>-<4 hex digits>`.
   /// Errors: `invalid_argument` (not empty, or no folder), `system_failure` with errno (cannot be made or written).
   static result<run_directory> create(const std::string& path, std::chrono::system_clock::time_point now);
@@ -34,7 +34,7 @@ class run_directory {
   status append_metrics(const step_report& report);
   status append_event(const run_event& event);
 
- private:
+private:
   run_directory(std::filesystem::path path, std::vector<std::filesystem::path> made, line_file metrics,
                 line_file events);
 

@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-/// Everything a run leaves: its directory's files and what the terminal shows. A file that cannot be written (disk full)
-/// costs one warning and never the run. What it refers to must outlive it.
+/// Everything a run leaves: its directory's files and what the terminal shows. A file that cannot be written (disk
+/// full) costs one warning and never the run. What it refers to must outlive it.
 class run_log final : public run_listener {
- public:
+public:
   /// `trace_steps`: how many of the last steps trace.json holds; 0: no trace.
   run_log(run_directory& directory, progress& terminal, std::size_t trace_steps)
       : directory_(directory), terminal_(terminal), trace_steps_(trace_steps) {}
@@ -22,7 +22,7 @@ class run_log final : public run_listener {
   /// happened, a failure to start aside.
   void event(const run_event& what) override;
 
- private:
+private:
   void warn_once(const status& outcome, bool& warned);
 
   run_directory& directory_;

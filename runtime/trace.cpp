@@ -55,7 +55,7 @@ std::string name_of(const slice& s) { return s.what ? to_string(*s.what) : "upda
 
 /// Builds the list of events; knows the numbers of rows and arrows.
 class event_list {
- public:
+public:
   explicit event_list(const rows& by_shard) : rows_(by_shard), zero_ns_(first_start(by_shard)) {
     int row = 0;
     for (const auto& [shard, slices] : rows_) row_[shard] = row += 2;
@@ -65,7 +65,7 @@ class event_list {
   }
   json take() && { return std::move(events_); }
 
- private:
+private:
   // A shard's own row is computing; the one after it is waiting.
   int compute_row(shard_id shard) const { return row_.at(shard); }
   int waiting_row(shard_id shard) const { return row_.at(shard) + 1; }
@@ -137,13 +137,25 @@ class event_list {
 
   void add_arrow(shard_id source, const slice& from, shard_id target, const slice& to) {
     const auto name = from.what->what == pass::forward ? "activation" : "gradient";
-    // An arrow is bound to the slice that encloses it, and the last nanosecond is no longer inside.
-    const auto leave_ns = std::max(from.start_ns, from.end_ns - 1);
+    // An arrow is bound to the slice that encloses it, and the last nanosecond is no longer inside. A message leaves
+    // within its slice, so that its receiver may begin before the slice ends.
+    const auto leave_ns = std::max(from.start_ns, std::min(from.end_ns - 1, to.start_ns));
     const int id = ++arrows_;
-    events_.push_back({{"ph", "s"}, {"cat", "message"}, {"name", name}, {"id", id}, {"pid", source.replica},
-                       {"tid", compute_row(source)}, {"ts", us(leave_ns)}});
-    events_.push_back({{"ph", "f"}, {"bp", "e"}, {"cat", "message"}, {"name", name}, {"id", id},
-                       {"pid", target.replica}, {"tid", compute_row(target)}, {"ts", us(to.start_ns)}});
+    events_.push_back({{"ph", "s"},
+                       {"cat", "message"},
+                       {"name", name},
+                       {"id", id},
+                       {"pid", source.replica},
+                       {"tid", compute_row(source)},
+                       {"ts", us(leave_ns)}});
+    events_.push_back({{"ph", "f"},
+                       {"bp", "e"},
+                       {"cat", "message"},
+                       {"name", name},
+                       {"id", id},
+                       {"pid", target.replica},
+                       {"tid", compute_row(target)},
+                       {"ts", us(to.start_ns)}});
   }
 
   const rows& rows_;
@@ -159,7 +171,9 @@ json number(double value) { return std::isfinite(value) ? json(value) : json(nul
 json step_figures(const std::deque<step_report>& steps) {
   auto figures = json::array();
   for (const auto& r : steps)
-    figures.push_back({{"step", r.step}, {"loss", number(r.loss)}, {"bubble", number(r.bubble)},
+    figures.push_back({{"step", r.step},
+                       {"loss", number(r.loss)},
+                       {"bubble", number(r.bubble)},
                        {"bubble_ideal", number(r.bubble_ideal)}});
   return figures;
 }
@@ -178,7 +192,7 @@ pass pass_named(char letter) {
 
 /// Collects slices back into the reports they came from.
 class report_builder {
- public:
+public:
   void add_figures(const json& f) {
     auto& r = reports_[f.at("step").get<std::uint64_t>()];
     r.step = f.at("step").get<std::uint64_t>();
@@ -212,7 +226,7 @@ class report_builder {
     return steps;
   }
 
- private:
+private:
   shard_timeline& line_of(std::uint64_t step, shard_id shard) {
     auto& line = lines_[step][shard];
     line.shard = shard;

@@ -18,7 +18,8 @@ result<std::filesystem::path> draw(const trace_show_request& request) {
   const std::filesystem::path folder = request.run_directory, source = folder / "trace.json";
   std::ifstream file(source, std::ios::binary);
   if (!file)
-    return invalid(fmt::format("{}: {}; name the folder of a run that has ended", source.string(), std::strerror(errno)));
+    return invalid(
+        fmt::format("{}: {}; name the folder of a run that has ended", source.string(), std::strerror(errno)));
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const auto steps = read_trace(text);
   if (!steps) return invalid(fmt::format("{}: {}", source.string(), steps.error().where));

@@ -22,7 +22,9 @@ settings settings_of(const port_options& options) {
             // Without it UCX 1.13 silently refuses shared memory to endpoints that report failures.
             {"MM_ERROR_HANDLING", "y"},
             // The only way in which UCX notices a dead peer over shared memory.
-            {"KEEPALIVE_INTERVAL", "1s"}};
+            {"KEEPALIVE_INTERVAL", "1s"},
+            // Our header and a small payload then fit into one slot of the queue.
+            {"MM_FIFO_ELEM_SIZE", "256"}};
   }
   return {{"TLS", "tcp"},
           {"NET_DEVICES", options.tcp_device},

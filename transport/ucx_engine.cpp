@@ -67,12 +67,12 @@ ucx_engine::~ucx_engine() {
 }
 
 void ucx_engine::connect(shard_id id, port_address where, std::uint32_t credits) {
-  ucx_peer& peer = peers_[id];
-  peer.id = id;
+  ucx_peer& peer = *entry(id, true);
   if (peer.stage != peer_stage::closed) return;
   const auto now = clock::now();
   peer.begin(std::move(where), credits, ++next_token_, now + options_.handshake_timeout);
-  ask(peer, now);
+  peer.retry_at = now;
+  alarm_ = true;
 }
 
 void ucx_engine::send(const message_id& id, tensor payload) {
@@ -130,10 +130,22 @@ bool ucx_engine::any_peer() const noexcept {
   return false;
 }
 
+/// What is remembered of a peer; null, or new if so wanted, when nothing is.
+ucx_peer* ucx_engine::entry(shard_id id, bool make) {
+  if (last_entry_ && last_entry_->id == id) return last_entry_;
+  auto found = peers_.find(id);
+  if (found == peers_.end()) {
+    if (!make) return nullptr;
+    found = peers_.emplace(id, ucx_peer{}).first;
+    found->second.id = id;
+  }
+  return last_entry_ = &found->second;
+}
+
 /// The peer, if there is a connection to it or one is being made.
 ucx_peer* ucx_engine::find(shard_id id) noexcept {
-  const auto found = peers_.find(id);
-  return found == peers_.end() || found->second.stage == peer_stage::closed ? nullptr : &found->second;
+  ucx_peer* peer = entry(id, false);
+  return peer && peer->stage != peer_stage::closed ? peer : nullptr;
 }
 
 }  // namespace troupe

@@ -118,7 +118,7 @@ class ucx_engine {
   bool intact(const wire_header& header, const void* payload) const noexcept;
   void fetch(ucx_peer& peer, const wire_header& header, tensor room, void* descriptor);
   void fetched(receive_operation* operation, ucs_status_t status);
-  void deliver(ucx_peer& peer, const wire_header& header, tensor payload);
+  void deliver(ucx_peer& peer, const message_id& id, tensor payload);
   bool drop(ucx_peer& peer, shared_counters::counter& reason);
 
   // Credits.
@@ -127,6 +127,7 @@ class ucx_engine {
   void flush_credits_slowly();
 
   // Connections.
+  ucx_peer* entry(shard_id peer, bool make);
   ucx_peer* find(shard_id peer) noexcept;
   void ask(ucx_peer& peer, clock::time_point now);
   void greet(ucx_peer& peer);
@@ -155,10 +156,12 @@ class ucx_engine {
   std::uint64_t next_token_;
 
   std::map<shard_id, ucx_peer> peers_;
+  ucx_peer* last_entry_ = nullptr;  ///< found last; peers are never erased
   std::vector<std::unique_ptr<ucp_endpoint>> closing_;
   object_pool<send_operation> sends_;
   object_pool<receive_operation> receives_;
   std::size_t orphans_ = 0;
+  wire_header incoming_;  ///< of the frame that is being handled
   shared_counters counters_;
   bool alarm_ = false;        ///< a connection has failed, begins, or finishes
   bool owes_credit_ = false;  ///< some peer's `owed` is not 0

@@ -47,7 +47,7 @@ void ucx_engine::greet(ucx_peer& peer) {
 void ucx_engine::say_hello(ucx_peer& peer) { send_control(peer, frame_type::hello, peer.token, peer.granted); }
 
 void ucx_engine::on_hello(const wire_header& header) {
-  ucx_peer& peer = peers_[header.source];
+  ucx_peer& peer = *entry(header.source, true);
   constexpr std::uint32_t most_at_once = 64;
   peer.endpoints_wanted = std::min(header.incarnation, peer.endpoints_made + most_at_once);
   if (peer.stage == peer_stage::closed || peer.failure) return;  // it asks before we do; our hello will be answered
@@ -60,6 +60,7 @@ void ucx_engine::on_hello(const wire_header& header) {
     return give_up(peer, {errc::peer_unreachable, "it has given this connection up and asks for a new one"});
   }
   peer.their_token = header.number;
+  peer.draft = frame_to(peer, frame_type::tensor);
   if (!again) peer.their_grant = peer.send_credits = header.credits;
   if (lost_way) {
     peer.way_open = false;
@@ -113,7 +114,7 @@ void ucx_engine::check_deadlines(clock::time_point now) {
       give_up(peer, {errc::timed_out, fmt::format("no handshake within {} ms {}", options_.handshake_timeout.count(),
                                                   peer.last_trouble)});
     } else if (peer.stage == peer_stage::asking && now >= peer.retry_at) {
-      ask(peer, now);
+      alarm_ = true;
     } else if (peer.stage == peer_stage::closing && now >= peer.deadline) {
       give_up(peer, {errc::timed_out, fmt::format("no goodbye within {} ms, {} tensors still queued",
                                                   options_.drain_timeout.count(), peer.waiting.size())});
@@ -141,7 +142,7 @@ void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
     const bool over = !peer.endpoint || peer.endpoint->flushed() || trouble != UCS_OK || now >= peer.deadline;
     if (over) return end_with_goodbye(peer);
     unsettled_ = true;
-  } else if (peer.endpoints_wanted > peer.endpoints_made) {
+  } else if (peer.endpoints_wanted > peer.endpoints_made || (peer.stage == peer_stage::asking && now >= peer.retry_at)) {
     ask(peer, now);
   } else if (trouble != UCS_OK && peer.stage == peer_stage::asking) {
     peer.last_trouble = fmt::format("(the last try ended with: {})", ucs_status_string(trouble));

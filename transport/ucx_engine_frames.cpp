@@ -1,5 +1,6 @@
 // The frames of the data plane, out and in. What is called from `on_frame` runs within UCX's progress: it may send, it
 // may not close an endpoint.
+#include <algorithm>
 #include <cstring>
 
 #include "transport/ucx_engine.hpp"
@@ -39,7 +40,7 @@ void ucx_engine::send_control(ucx_peer& peer, frame_type type, std::uint64_t num
 void ucx_engine::transmit(ucx_peer& peer, const message_id& id, tensor payload) {
   send_operation* operation = sends_.take();
   wire_header& header = operation->header;
-  header = frame_to(peer, frame_type::tensor);
+  header = peer.draft;
   describe(header, id, payload.spec());
   header.credits = std::exchange(peer.owed, 0);
   if (options_.payload_checksum) {
@@ -101,7 +102,7 @@ ucs_status_t ucx_engine::on_frame(void* engine, const void* header, std::size_t 
 }
 
 bool ucx_engine::on_frame(std::span<const std::byte> bytes, void* data, std::size_t length, bool rendezvous) {
-  wire_header header;
+  wire_header& header = incoming_;
   if (decode(bytes, header) != header_fault::none || header.payload_bytes != length) {
     counters_.dropped_malformed.add();
     return false;
@@ -114,21 +115,23 @@ bool ucx_engine::on_frame(std::span<const std::byte> bytes, void* data, std::siz
     on_hello(header);
     return true;
   }
-  const auto found = peers_.find(header.source);
-  if (found == peers_.end()) {
+  ucx_peer* found = entry(header.source, false);
+  if (!found) {
     counters_.dropped_foreign.add();
     return false;
   }
-  ucx_peer& peer = found->second;
-  const bool current = header.connection == peer.token && (peer.connected() || peer.stage == peer_stage::asking);
+  ucx_peer& peer = *found;
+  const bool alive = peer.connected() || peer.stage == peer_stage::asking;
+  const bool current = alive && header.connection == peer.token;
   if (!current || peer.failure) {
     counters_.dropped_stale.add();
     return false;
   }
-  // Whatever carries our token proves that the peer knows it.
-  peer.acknowledged = true;
-  become_ready(peer);
-  if (!peer.connected()) return false;  // its way to us works, ours to it is being made anew
+  if (peer.stage == peer_stage::asking) {
+    peer.acknowledged = true;  // whatever carries our token proves that the peer knows it
+    become_ready(peer);
+    if (!peer.connected()) return false;  // its way to us works, ours to it is being made anew
+  }
   take_credits(peer, header.credits);
   if (header.type == frame_type::tensor) return on_tensor(peer, header, data, rendezvous);
   on_control(peer, header);
@@ -165,13 +168,15 @@ bool ucx_engine::on_tensor(ucx_peer& peer, const wire_header& header, void* data
   if (auto* objection = objection_to(peer, header)) return drop(peer, *objection);
   if (!rendezvous && !intact(header, data)) return drop(peer, counters_.dropped_corrupt);
   if (!listener_) return false;
-  auto room = listener_->destination(id_of(header), spec_of(header));
-  if (!room || room->spec() != spec_of(header)) return drop(peer, counters_.dropped_refused);
+  const message_id id = id_of(header);
+  const tensor_spec spec = spec_of(header);
+  auto room = listener_->destination(id, spec);
+  if (!room || room->spec() != spec) return drop(peer, counters_.dropped_refused);
   if (rendezvous && header.payload_bytes > 0) {
     fetch(peer, header, *std::move(room), data);
   } else {
     if (header.payload_bytes > 0) std::memcpy(room->raw(), data, header.payload_bytes);
-    deliver(peer, header, *std::move(room));
+    deliver(peer, id, *std::move(room));
   }
   return true;
 }
@@ -218,14 +223,14 @@ void ucx_engine::fetched(receive_operation* operation, ucs_status_t status) {
     drop(peer, counters_.dropped_corrupt);
     return;
   }
-  deliver(peer, header, std::move(payload));
+  deliver(peer, id_of(header), std::move(payload));
 }
 
-void ucx_engine::deliver(ucx_peer& peer, const wire_header& header, tensor payload) {
+void ucx_engine::deliver(ucx_peer& peer, const message_id& id, tensor payload) {
   ++peer.received;
   counters_.messages_received.add();
-  counters_.bytes_received.add(header.payload_bytes);
-  if (listener_) listener_->arrived(id_of(header), std::move(payload));
+  counters_.bytes_received.add(payload.bytes());
+  if (listener_) listener_->arrived(id, std::move(payload));
   if (peer.stage == peer_stage::closing) advance_goodbye(peer);
 }
 

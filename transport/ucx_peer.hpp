@@ -8,6 +8,7 @@
 #include "transport/fifo.hpp"
 #include "transport/tensor_port.hpp"
 #include "transport/ucp_endpoint.hpp"
+#include "transport/wire_header.hpp"
 
 namespace troupe {
 
@@ -47,6 +48,7 @@ struct ucx_peer {
   clock::time_point retry_at;    ///< the next hello, by a new endpoint
   std::string last_trouble;      ///< of the handshake, for the error when its time is up
 
+  wire_header draft;              ///< what every tensor to them has in its header
   std::uint64_t token = 0;        ///< ours: the peer's frames carry it
   std::uint64_t their_token = 0;  ///< 0 until their hello
   bool acknowledged = false;      ///< they know our token

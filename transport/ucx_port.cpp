@@ -55,6 +55,8 @@ class driver : public std::enable_shared_from_this<driver> {
   /// Ends everything; on the loop's thread. Within a callback of the engine it takes effect when that has returned.
   void stop();
   void submit(command c);
+  template <class Call>
+  void run_here(Call call);
   ucx_engine& engine() noexcept { return *engine_; }
   event_loop& loop() noexcept { return loop_; }
 
@@ -107,19 +109,22 @@ void driver::stop() {
 }
 
 void driver::submit(command c) {
-  if (loop_.in_loop()) {
-    if (stopped_) return;
-    const bool outermost = !std::exchange(working_, true);
-    run(c);
-    if (!outermost) return;
-    engine_->settle();
-    working_ = false;
-    if (stopped_) return engine_.reset();
-  } else {
-    std::lock_guard lock(mutex_);
-    commands_.push(std::move(c));
-    any_command_.store(true, std::memory_order_release);
-  }
+  std::lock_guard lock(mutex_);
+  commands_.push(std::move(c));
+  any_command_.store(true, std::memory_order_release);
+  if (!std::exchange(awake_, true)) post_turn();
+}
+
+/// Runs `call` on the engine at once; on the loop's thread, perhaps within a callback of the engine.
+template <class Call>
+void driver::run_here(Call call) {
+  if (stopped_) return;
+  if (working_) return call(*engine_);
+  working_ = true;
+  call(*engine_);
+  engine_->settle();
+  working_ = false;
+  if (stopped_) return engine_.reset();
   std::lock_guard lock(mutex_);
   if (!std::exchange(awake_, true)) post_turn();
 }
@@ -252,20 +257,33 @@ class ucx_port final : public tensor_port {
   shard_id self() const noexcept override { return self_; }
   const port_address& address() const noexcept override { return address_; }
 
+  // From the loop's thread straight to the engine, from others through the queue.
   void connect(shard_id peer, port_address where, std::uint32_t credits) override {
+    if (here()) return driver_->run_here([&](auto& engine) { engine.connect(peer, std::move(where), credits); });
     submit(command::kind::connect, {peer, std::move(where), credits, {}});
   }
   void send(const message_id& id, tensor payload) override {
+    if (here()) return driver_->run_here([&](auto& engine) { engine.send(id, std::move(payload)); });
     driver_->submit({command::kind::send, id, std::move(payload)});
   }
-  void consumed(const message_id& id) override { driver_->submit({command::kind::consumed, id}); }
-  void disconnect(shard_id peer) override { submit(command::kind::disconnect, {peer, {}, 0, {}}); }
-  void abandon(shard_id peer, const error& why) override { submit(command::kind::abandon, {peer, {}, 0, why}); }
+  void consumed(const message_id& id) override {
+    if (here()) return driver_->run_here([&](auto& engine) { engine.consumed(id); });
+    driver_->submit({command::kind::consumed, id});
+  }
+  void disconnect(shard_id peer) override {
+    if (here()) return driver_->run_here([&](auto& engine) { engine.disconnect(peer); });
+    submit(command::kind::disconnect, {peer, {}, 0, {}});
+  }
+  void abandon(shard_id peer, const error& why) override {
+    if (here()) return driver_->run_here([&](auto& engine) { engine.abandon(peer, why); });
+    submit(command::kind::abandon, {peer, {}, 0, why});
+  }
   void set_epoch(std::uint32_t epoch) override { driver_->engine().set_epoch(epoch); }
   port_counters counters() const override { return driver_->engine().counters(); }
   std::string route(shard_id) const override { return route_; }
 
  private:
+  bool here() const noexcept { return driver_->loop().in_loop(); }
   void submit(command::kind what, command::rare more) {
     driver_->submit({what, {}, {}, std::make_unique<command::rare>(std::move(more))});
   }

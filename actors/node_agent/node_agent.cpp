@@ -13,24 +13,24 @@ node_agent_actor::behavior_type node_agent(node_agent_actor::stateful_pointer<no
         auto& s = self->state;
         const auto me = caf::actor_cast<caf::weak_actor_ptr>(self->address());
         const auto index = start.worker;
-        const auto pid = std::make_shared<std::atomic<int>>(0);
-        auto started = s.launcher->start(index, [me, index, pid](process_end end) {
+        auto started = s.launcher->start(index, [me, index](process_end end) {
           if (auto strong = me.lock())
-            caf::anon_send(caf::actor_cast<node_agent_actor>(std::move(strong)),
-                           worker_exited{index, pid->load(), end.signal, end.code});
+            caf::anon_send(caf::actor_cast<node_agent_actor>(std::move(strong)), worker_exited{index, 0, end.signal, end.code});
         });
         if (!started) {
           self->send(s.supervisor, start_failed{index, to_string(started.error())});
           return;
         }
-        pid->store(*started);
-        s.running.insert(index);
+        s.running[index] = *started;
       },
       [self](const signal_workers& what) {
-        for (auto index : self->state.running) self->state.launcher->signal(index, what.signal);
+        for (const auto& [index, pid] : self->state.running) self->state.launcher->signal(index, what.signal);
       },
-      [self](const worker_exited& gone) {
-        self->state.running.erase(gone.worker);
+      // From the launcher, whose callback may run before `start` has returned the pid; here it is known.
+      [self](worker_exited gone) {
+        auto& running = self->state.running;
+        gone.pid = running[gone.worker];
+        running.erase(gone.worker);
         self->send(self->state.supervisor, gone);
       },
   };

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 
 #include "actors/cluster.hpp"
 #include "actors/control/messages.hpp"
@@ -13,7 +12,7 @@ struct node_agent_state {
   static inline const char* name = "node agent";
   supervisor_actor supervisor;
   process_launcher* launcher = nullptr;
-  std::set<std::uint32_t> running;
+  std::map<std::uint32_t, int> running;  // worker to pid
 };
 
 /// Starts, watches and ends the worker processes of one machine; reports every end to the supervisor and judges none.

@@ -11,7 +11,7 @@ constexpr std::uint16_t down = 0, up = 1;
 
 // Stage i of p. Gradients of weights that were put off are computed in the order of their gradients of inputs.
 class dualpipev_stage {
- public:
+public:
   dualpipev_stage(std::vector<action>& to, std::uint32_t i, std::uint32_t p, std::uint32_t m)
       : list_(to), i_(i), behind_(p - 1 - i), both_(m + i + 1 - 2 * p) {}
 
@@ -21,7 +21,7 @@ class dualpipev_stage {
     cool_down();
   }
 
- private:
+private:
   void warm_up() {
     for (std::uint32_t n = 0; n < 2 * behind_; ++n) list_.forward(down);
     for (std::uint32_t n = 0; n < i_ + 1; ++n) {
@@ -83,7 +83,7 @@ class dualpipev_stage {
 schedule make_dualpipev(schedule_shape shape) {
   const auto p = shape.stages, wanted = shape.micro_batches;
   shape.micro_batches = std::max(wanted, 2 * p);
-  auto s = empty_schedule("dualpipev", shape);
+  auto s = empty_schedule("dualpipev", shape, 2);
   s.placement = chunk_placement::v_shape;
   for (std::uint32_t i = 0; i < p; ++i) {
     dualpipev_stage(s.actions[i], i, p, shape.micro_batches).add();

@@ -11,10 +11,10 @@ struct chunk_order {
   std::uint32_t largest_group = 0;
 };
 
-// Groups of at least p: shorter ones would make the first stage wait for a chunk that is still on its way round, and unequal
-// neighbours of which one is shorter than p can wait for each other.
-chunk_order order_of(const schedule_shape& shape) {
-  const auto m = shape.micro_batches, v = shape.chunks, groups = std::max(1U, m / shape.stages);
+// Groups of at least p: shorter ones would make the first stage wait for a chunk that is still on its way round, and
+// unequal neighbours of which one is shorter than p can wait for each other.
+chunk_order order_of(const schedule& s) {
+  const auto m = s.micro_batches, v = s.chunks, groups = std::max(1U, m / s.stages);
   chunk_order order;
   for (std::uint32_t g = 0, first = 0; g < groups; ++g) {
     const auto size = m / groups + (g < m % groups ? 1 : 0);
@@ -32,11 +32,11 @@ chunk_order order_of(const schedule_shape& shape) {
 }  // namespace
 
 schedule make_interleaved(schedule_shape shape) {
-  auto s = empty_schedule("interleaved", shape);
-  const auto order = order_of(shape);
+  auto s = empty_schedule("interleaved", shape, 2);
+  const auto order = order_of(s);
   const auto all = order.forwards.size();
   for (std::uint32_t i = 0; i < shape.stages; ++i) {
-    const std::size_t ramp = 2 * (shape.stages - 1 - i) + std::size_t{shape.chunks - 1} * order.largest_group;
+    const std::size_t ramp = 2 * (shape.stages - 1 - i) + std::size_t{s.chunks - 1} * order.largest_group;
     const auto warm_up = std::min(ramp, all);
     auto& stage = s.actions[i];
     stage.assign(order.forwards.begin(), order.forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
@@ -52,7 +52,7 @@ schedule make_interleaved(schedule_shape shape) {
 schedule make_forward_only(schedule_shape shape) {
   auto s = empty_schedule("forward-only", shape);
   s.forward_only = true;
-  for (auto& stage : s.actions) stage = order_of(shape).forwards;
+  s.actions.assign(s.stages, order_of(s).forwards);
   return s;
 }
 

@@ -17,7 +17,7 @@ struct generator {
   std::uint32_t chunks;     // that it is made for
   bool any_chunks = false;  // but others will do
   bool trains = true;
-  bool filled = false;      // made for 2p micro-batches at least, of which those too many are dropped
+  bool filled = false;  // made for 2p micro-batches at least, of which those too many are dropped
 };
 
 constexpr std::array generators{

@@ -48,4 +48,10 @@ std::uint32_t peak_in_flight(const schedule& s, std::uint32_t stage) {
   return peak;
 }
 
+std::vector<std::uint32_t> peaks_in_flight(const schedule& s) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < s.stages; ++i) all.push_back(peak_in_flight(s, i));
+  return all;
+}
+
 }  // namespace troupe

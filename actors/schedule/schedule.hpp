@@ -30,9 +30,10 @@ std::string to_string(const action& a);
 /// With the chunk's letter where a stage has several: "Fa3", "Ib0"; the 27th chunk is "aa".
 std::string to_string(const action& a, std::uint32_t chunks);
 
-/// Which chunk of the model lies where. The model is cut into stages · chunks *virtual stages*, numbered along the forward.
+/// Which chunk of the model lies where. The model is cut into stages · chunks *virtual stages*, numbered along the
+/// forward.
 enum class chunk_placement : std::uint8_t {
-  looped,   ///< chunk c of stage i is virtual stage c·p + i
+  looped,  ///< chunk c of stage i is virtual stage c·p + i
   v_shape,  ///< two chunks: a stage has virtual stages i and 2p−1−i, so that the last one lies where the first one does
 };
 
@@ -70,8 +71,10 @@ std::vector<std::string_view> schedule_names();
 /// Those that a shard can run today: they train, with one chunk a stage.
 std::vector<std::string_view> runnable_schedule_names();
 
-/// The most activations of one chunk and one micro-batch that stage `stage` holds at once: forward done, whole backward not.
-/// 0 where nothing waits for a backward.
+/// The most activations of one chunk and one micro-batch that stage `stage` holds at once: forward done, whole backward
+/// not. 0 where nothing waits for a backward.
 std::uint32_t peak_in_flight(const schedule& s, std::uint32_t stage);
+/// Of each stage.
+std::vector<std::uint32_t> peaks_in_flight(const schedule& s);
 
 }  // namespace troupe

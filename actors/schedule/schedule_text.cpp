@@ -1,6 +1,7 @@
 #include "actors/schedule/schedule_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -117,13 +118,19 @@ void take_actions(schedule& s, const rows& all) {
 
 }  // namespace
 
+std::vector<std::vector<std::string>> action_names(const schedule& s) {
+  std::vector<std::vector<std::string>> names;
+  for (const auto& stage : s.actions) {
+    auto& line = names.emplace_back();
+    for (const auto& a : stage) line.push_back(to_string(a, s.chunks));
+  }
+  return names;
+}
+
 std::string to_text(const schedule& s) {
   std::string text;
-  for (std::uint32_t i = 0; i < s.stages; ++i) {
-    text += fmt::format("s{:<3}", i);
-    for (const auto& a : s.actions[i]) text += " " + to_string(a, s.chunks);
-    text += '\n';
-  }
+  for (std::uint32_t i = 0; const auto& stage : action_names(s))
+    text += fmt::format("s{:<3} {}\n", i++, fmt::join(stage, " "));
   return text;
 }
 

@@ -22,12 +22,13 @@ struct passes {
 };
 
 class proof {
- public:
+public:
   explicit proof(const schedule& s) : s_(s), done_(s, {}) {}
 
   status check_shape() const {
     const std::size_t micro_batches = s_.micro_batches, stages = s_.stages;
-    if (stages == 0 || micro_batches == 0 || s_.chunks == 0) return invalid("a schedule without stages, micro-batches or chunks");
+    if (stages == 0 || micro_batches == 0 || s_.chunks == 0)
+      return invalid("a schedule without stages, micro-batches or chunks");
     if (s_.placement == chunk_placement::v_shape && s_.chunks != 2) return invalid("a V has two chunks a stage");
     if (s_.actions.size() != stages)
       return invalid(fmt::format("{} stages, but {} lists of actions", stages, s_.actions.size()));
@@ -75,7 +76,7 @@ class proof {
     return {};
   }
 
- private:
+private:
   struct input {
     std::uint32_t stage;
     action what;
@@ -86,14 +87,13 @@ class proof {
 
   status check_complete(std::uint32_t stage, std::uint32_t m, std::uint16_t c) {
     const auto& cell = at(stage, {pass::forward, m, c});
-    const auto lacks = [&](pass what) {
-      return invalid(fmt::format("stage {} lacks {}", stage, name({what, m, c})));
-    };
+    const auto lacks = [&](pass what) { return invalid(fmt::format("stage {} lacks {}", stage, name({what, m, c}))); };
     if (!cell.forward()) return lacks(pass::forward);
     if (s_.forward_only) return {};
     const action whole{pass::backward, m, c}, half{pass::backward_input, m, c}, rest{pass::backward_weight, m, c};
     if (cell.count[1] == 1 && cell.count[2] + cell.count[3] > 0)
-      return invalid(fmt::format("stage {} has {}, and {} too", stage, name(whole), name(cell.count[2] == 1 ? half : rest)));
+      return invalid(
+          fmt::format("stage {} has {}, and {} too", stage, name(whole), name(cell.count[2] == 1 ? half : rest)));
     if (!cell.gradient_of_input()) return lacks(cell.count[3] == 1 ? pass::backward_input : pass::backward);
     if (!cell.gradient_of_weights()) return lacks(pass::backward_weight);
     return {};
@@ -131,8 +131,8 @@ class proof {
     const auto& list = s_.actions[needed.stage];
     if (needed.what.what == pass::backward_input && std::find(list.begin(), list.end(), needed.what) == list.end())
       needed.what.what = pass::backward;
-    return invalid(fmt::format("stage {} can never run {} (its action {}): {} of stage {} does not come before it", stage,
-                               name(a), index, name(needed.what), needed.stage));
+    return invalid(fmt::format("stage {} can never run {} (its action {}): {} of stage {} does not come before it",
+                               stage, name(a), index, name(needed.what), needed.stage));
   }
 
   const schedule& s_;

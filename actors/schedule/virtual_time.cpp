@@ -10,7 +10,7 @@ namespace troupe {
 namespace {
 
 class clockwork {
- public:
+public:
   clockwork(const schedule& s, const action_time& time, const hop_time& hop)
       : s_(s), time_(time), hop_(hop), activation_(s, missing), gradient_(s, missing), now_(s.stages, 0), work_(now_) {
     run_.actions.resize(s.stages);
@@ -32,17 +32,19 @@ class clockwork {
     return std::move(run_);
   }
 
- private:
+private:
   static constexpr double missing = -1;
 
-  // When what `a` needs of another stage is here; `missing` while it is not. What it needs of its own stage is before it.
+  // When what `a` needs of another stage is here; `missing` while it is not. What it needs of its own stage is before
+  // it.
   double arrival(std::uint32_t v, const action& a) {
     if (a.what == pass::forward) return v == 0 ? 0 : activation_.at(v, a.micro_batch);
     if (a.what == pass::backward_weight || v + 1 == s_.virtual_stages()) return 0;
     return gradient_.at(v, a.micro_batch);
   }
   // Marks what left `stage` at `end` with its arrival.
-  void send(std::uint32_t stage, std::uint32_t to, per_micro_batch<double>& what, std::uint32_t micro_batch, double end) {
+  void send(std::uint32_t stage, std::uint32_t to, per_micro_batch<double>& what, std::uint32_t micro_batch,
+            double end) {
     const auto receiver = place_of(s_, to).stage;
     what.at(to, micro_batch) = end + (receiver == stage ? 0 : hop_(stage, receiver));
   }

@@ -44,11 +44,12 @@ void add_stage(action_list list, std::uint32_t i, std::uint32_t p, std::uint32_t
 schedule make_zb_v(schedule_shape shape) {
   const auto p = shape.stages, wanted = shape.micro_batches;
   shape.micro_batches = std::max(wanted, 2 * p - 1);
-  auto s = empty_schedule("zb-v", shape);
+  auto s = empty_schedule("zb-v", shape, 2);
   s.placement = chunk_placement::v_shape;
   for (std::uint32_t i = 0; i < p; ++i) {
     add_stage(action_list(s.actions[i]), i, p, shape.micro_batches);
-    s.most_in_flight[i] = 2 * std::min(p, wanted);
+    // When its first backward begins: the forwards of the first phase and of the i pairs after it, and one more.
+    s.most_in_flight[i] = std::min(2 * p - 1 - i, wanted) + std::min(i + 1, wanted);
   }
   keep_micro_batches(s, wanted);
   return s;

@@ -5,8 +5,8 @@ namespace troupe {
 
 namespace {
 
-// `depth`: warm-up forwards for each stage that follows, and micro-batches that W lags for each stage before: together, and so
-// in flight, the same on every stage.
+// `depth`: warm-up forwards for each stage that follows, and micro-batches that W lags for each stage before: together,
+// and so in flight, the same on every stage.
 schedule make(std::string_view name, const schedule_shape& shape, std::uint32_t depth) {
   auto s = empty_schedule(name, shape);
   const auto m = shape.micro_batches;

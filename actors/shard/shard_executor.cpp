@@ -19,7 +19,7 @@ shard_executor::shard_executor(settings s, stage model, progress_cell& progress,
       progress_(progress),
       inbox_(std::make_shared<inbox>(std::move(arrived))),
       ask_loader_(std::move(ask)),
-      receive_memory_(host_memory()),
+      receive_memory_(stage_.staging_memory()),
       arrivals_{step_arrivals(settings_.micro_batches, stage_.awaited_uses().size()),
                 step_arrivals(settings_.micro_batches, stage_.awaited_uses().size())},
       awaited_(stage_.awaited_uses().size()) {
@@ -204,9 +204,11 @@ result<shard_executor::outcome> shard_executor::run_next() {
 result<shard_executor::outcome> shard_executor::finish_step() {
   progress_.set(phase::shared, step_, 0);
   if (!shared_sent_) {
-    for (const auto& use : stage_.shared_uses())
+    for (const auto& use : stage_.shared_uses()) {
+      TROUPE_TRY(const auto gradient, stage_.to_host(use.gradient));
       for (auto other : use.other_stages)
-        port_->send(outgoing(message_kind::shared_gradient, other, static_cast<std::uint32_t>(use.use)), use.gradient);
+        port_->send(outgoing(message_kind::shared_gradient, other, static_cast<std::uint32_t>(use.use)), gradient);
+    }
     shared_sent_ = true;
   }
   auto& here = arrivals_of(step_);

@@ -25,6 +25,7 @@ result<stage> stage::make(layer_list model, const stage_split& split, const para
   stage s;
   s.ops_ = &ops;
   s.memory_ = std::make_unique<buffer_pool>(ops.memory());
+  s.staging_ = std::make_unique<buffer_pool>(ops.staging_memory());
   s.settings_ = settings;
   s.last_ = settings.stage + 1 == split.size();
   for (std::size_t i = first; i <= first + count; ++i) s.specs_.push_back(specs[i]);
@@ -88,18 +89,37 @@ status stage::give_first_values(const parameter_spec& spec, const tensor& value)
   return invalid("unknown rule for the first values of " + spec.name);
 }
 
-result<tensor> stage::forward(std::uint32_t micro_batch, tensor x, const tensor& target) {
+result<tensor> stage::to_device(tensor t) {
+  if (!t || on_host()) return t;
+  TROUPE_TRY(tensor here, tensor::make(*memory_, t.spec()));
+  TROUPE_CHECK(ops_->copy(t, here));
+  return here;
+}
+
+result<tensor> stage::to_host(tensor t) {
+  if (!t || on_host()) return t;
+  TROUPE_TRY(tensor there, tensor::make(*staging_, t.spec()));
+  TROUPE_CHECK(ops_->copy(t, there));
+  TROUPE_CHECK(ops_->synchronise());
+  return there;
+}
+
+result<tensor> stage::forward(std::uint32_t micro_batch, tensor input, const tensor& target) {
+  TROUPE_TRY(tensor x, to_device(std::move(input)));
+  TROUPE_TRY(const tensor target_here, to_device(target));
   for (auto& l : layers_) {
     const bool is_loss = last_ && &l == &layers_.back();
-    auto call = call_for(l, is_loss ? target : no_target_);
+    auto call = call_for(l, is_loss ? target_here : no_target_);
     auto y = l.code->forward(call, x, l.kept[micro_batch]);
     if (!y) return at_layer(*l.code, "forward", y.error());
     x = std::move(*y);
   }
-  return x;
+  if (last_) return x;
+  return to_host(std::move(x));
 }
 
-result<tensor> stage::backward(std::uint32_t micro_batch, tensor dy) {
+result<tensor> stage::backward(std::uint32_t micro_batch, tensor output_gradient) {
+  TROUPE_TRY(tensor dy, to_device(std::move(output_gradient)));
   for (auto l = layers_.rbegin(); l != layers_.rend(); ++l) {
     auto call = call_for(*l, no_target_);
     auto dx = l->code->backward_input(call, dy, l->kept[micro_batch]);
@@ -108,17 +128,18 @@ result<tensor> stage::backward(std::uint32_t micro_batch, tensor dy) {
       return at_layer(*l->code, "backward", s.error());
     dy = std::move(*dx);
   }
-  return dy;
+  return to_host(std::move(dy));
 }
 
-result<tensor> stage::backward_input(std::uint32_t micro_batch, tensor dy) {
+result<tensor> stage::backward_input(std::uint32_t micro_batch, tensor output_gradient) {
+  TROUPE_TRY(tensor dy, to_device(std::move(output_gradient)));
   for (auto l = layers_.rbegin(); l != layers_.rend(); ++l) {
     auto call = call_for(*l, no_target_);
     auto dx = l->code->backward_input(call, dy, l->kept[micro_batch]);
     if (!dx) return at_layer(*l->code, "backward input", dx.error());
     dy = std::move(*dx);
   }
-  return dy;
+  return to_host(std::move(dy));
 }
 
 status stage::backward_weight(std::uint32_t micro_batch) {
@@ -143,22 +164,22 @@ std::size_t stage::stage_of_use(std::size_t use) const {
 }
 
 status stage::read_loss(const tensor& loss, float& value) {
-  if (!host_loss_) {
-    buffer_pool host(host_memory());
-    TROUPE_TRY(host_loss_, tensor::make(host, {dtype::f32, {1}}));
-  }
-  TROUPE_CHECK(ops_->copy(loss, host_loss_));
-  TROUPE_CHECK(ops_->synchronise());
-  value = host_loss_.data<float>()[0];
+  TROUPE_TRY(const tensor here, to_host(loss));
+  value = here.data<float>()[0];
   return {};
 }
 
 status stage::combine_shared(std::span<const tensor> awaited) {
+  std::vector<tensor> arrived;
+  for (const auto& gradient : awaited) {
+    TROUPE_TRY(tensor here, to_device(gradient));
+    arrived.push_back(std::move(here));
+  }
   const auto gradient_of = [&](std::size_t use) -> const tensor& {
     for (const auto& [u, gradient] : own_gradients_)
       if (u == use) return gradient;
     const auto at = std::find(awaited_uses_.begin(), awaited_uses_.end(), use) - awaited_uses_.begin();
-    return awaited[static_cast<std::size_t>(at)];
+    return arrived[static_cast<std::size_t>(at)];
   };
   for (auto& s : slots_) {
     if (s.sum_of.empty()) continue;

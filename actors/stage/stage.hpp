@@ -29,7 +29,8 @@ struct update_rule {
 };
 
 /// A run of layers with their parameters, gradients, optimizer state and the kept tensors of each micro-batch in flight.
-/// Knows nothing of messages and actors: a test drives it by hand. One thread uses it.
+/// Knows nothing of messages and actors: a test drives it by hand. One thread uses it. What crosses its boundary
+/// (inputs, targets, outputs, gradients of both) are host tensors; where `ops` is no CPU's they are copied here.
 class stage {
  public:
   /// Takes stage `settings.stage` of `model` (all layers of the whole model; the others are dropped) and gives its
@@ -42,12 +43,13 @@ class stage {
   bool first() const noexcept { return settings_.stage == 0; }
   bool last() const noexcept { return last_; }
 
-  /// Runs the layers. `target` is empty but on the last stage, where the result is the loss f32 [1].
-  result<tensor> forward(std::uint32_t micro_batch, tensor x, const tensor& target);
-  /// Layer by layer: gradient of the input, then of the weights. `dy` is empty on the last stage, the result on the first.
-  result<tensor> backward(std::uint32_t micro_batch, tensor dy);
+  /// Runs the layers. `target` is empty but on the last stage, where the result is the loss f32 [1], on the device.
+  result<tensor> forward(std::uint32_t micro_batch, tensor input, const tensor& target);
+  /// Layer by layer: gradient of the input, then of the weights. `output_gradient` is empty on the last
+  /// stage, the result on the first.
+  result<tensor> backward(std::uint32_t micro_batch, tensor output_gradient);
   /// The two halves of `backward`; together they give the same bits.
-  result<tensor> backward_input(std::uint32_t micro_batch, tensor dy);
+  result<tensor> backward_input(std::uint32_t micro_batch, tensor output_gradient);
   status backward_weight(std::uint32_t micro_batch);
 
   /// The loss f32 [1] that the last stage's `forward` returned, on the host; waits for the device.
@@ -57,7 +59,7 @@ class stage {
   struct shared_use {
     std::size_t use = 0;                    ///< index into the table's uses
     std::vector<std::size_t> other_stages;  ///< who needs it
-    tensor gradient;
+    tensor gradient;                        ///< on the device
   };
   const std::vector<shared_use>& shared_uses() const noexcept { return shared_uses_; }
   /// Uses on other stages whose gradients this stage must be given by `add_shared` before `squared_norms`.
@@ -65,7 +67,8 @@ class stage {
   tensor_spec spec_of_use(std::size_t use) const;
   std::size_t stage_of_use(std::size_t use) const;
 
-  /// Adds up the gradients of shared parameters in canonical order; `awaited` in the order of `awaited_uses`.
+  /// Adds up the gradients of shared parameters in canonical order; `awaited` in the order of `awaited_uses`, on the
+  /// host.
   status combine_shared(std::span<const tensor> awaited);
 
   struct parameter_norm {
@@ -86,7 +89,12 @@ class stage {
   /// In canonical order; device tensors, shared with the stage.
   const std::vector<named_parameter>& parameters() const noexcept { return parameters_; }
 
+  /// A device tensor's values in host memory, for a message or a file; waits for the device. On the CPU the tensor itself.
+  result<tensor> to_host(tensor t);
+
   buffer_pool& memory() noexcept { return *memory_; }
+  /// Where host tensors that come to this stage are best received.
+  std::shared_ptr<memory_source> staging_memory() const { return ops_->staging_memory(); }
   /// Bytes of kept tensors of one micro-batch, as the layers predict them, their inputs included.
   std::size_t predicted_kept_bytes() const;
   /// Bytes of kept tensors now, over all micro-batches.
@@ -106,6 +114,9 @@ class stage {
   };
 
   stage() = default;
+  bool on_host() const { return ops_->where().kind == device_kind::cpu; }
+  /// A host tensor's values on the device, in stream order. On the CPU the tensor itself.
+  result<tensor> to_device(tensor t);
   layer_call call_for(layer_state& l, const tensor& target) {
     return {*ops_, *memory_, l.views, target, settings_.loss_scale};
   }
@@ -113,7 +124,7 @@ class stage {
   status give_first_values(const parameter_spec& spec, const tensor& value);
 
   backend* ops_ = nullptr;
-  std::unique_ptr<buffer_pool> memory_;
+  std::unique_ptr<buffer_pool> memory_, staging_;
   stage_settings settings_;
   bool last_ = false;
   std::vector<tensor_spec> specs_;
@@ -128,7 +139,7 @@ class stage {
   };
   std::vector<use_place> shared_places_;  // every use of a shared parameter that is used here
   std::vector<std::pair<std::size_t, tensor>> own_gradients_;  // of shared uses: (use, gradient)
-  tensor no_target_, host_loss_;
+  tensor no_target_;
 };
 
 }  // namespace troupe

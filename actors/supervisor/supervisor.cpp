@@ -97,7 +97,7 @@ void assign(pointer self, const worker_joined& joined) {
     if (s.settings->processes && i != joined.worker) continue;
     s.members[i].worker = joined.who;
     s.members[i].joined = true;
-    if (s.settings->processes) s.members[i].pid = joined.pid;
+    s.members[i].pid = joined.pid;
     a.shards.push_back(shard_of(i));
   }
   self->send(joined.who, std::move(a));

@@ -6,7 +6,13 @@ namespace troupe {
 
 result<std::unique_ptr<backend>> make_backend(device where) {
   if (where.kind == device_kind::cpu) return make_cpu_backend();
-  return invalid(fmt::format("make_backend: {}: this Troupe was built without a CUDA backend", to_string(where)));
+#ifdef TROUPE_WITH_CUDA
+  return make_cuda_backend(where);
+#else
+  return invalid(fmt::format("{}: this Troupe was built without CUDA (-DTROUPE_CUDA=ON with the toolkit at hand); set "
+                             "parallel.device = \"cpu\"",
+                             to_string(where)));
+#endif
 }
 
 }  // namespace troupe

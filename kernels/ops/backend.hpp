@@ -42,6 +42,8 @@ class backend {
   virtual device where() const noexcept = 0;
   /// Where this backend's tensors come from.
   virtual std::shared_ptr<memory_source> memory() const = 0;
+  /// Host memory that copies to and from this device are fastest with: where tensors wait that come from elsewhere.
+  virtual std::shared_ptr<memory_source> staging_memory() const { return host_memory(); }
 
   virtual status gemm(const gemm_args& args) = 0;
 
@@ -103,7 +105,8 @@ class backend {
   /// Uniform numbers in [−bound, bound), keyed the same way.
   virtual status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) = 0;
 
-  /// Copies equal-sized tensors; either side may be host memory, the other on this device.
+  /// Copies equal-sized tensors; either side may be host memory, the other on this device. The host's bytes may be
+  /// changed or read after the next `synchronise`, which also keeps them from being reused before.
   virtual status copy(const tensor& from, const tensor& to) = 0;
   /// Waits until everything enqueued is done and reports the first fault. Nothing to wait for on the CPU.
   virtual status synchronise() = 0;
@@ -111,6 +114,9 @@ class backend {
 
 /// The CPU's backend: one compute thread, oneDNN for GEMM.
 result<std::unique_ptr<backend>> make_cpu_backend();
+/// A GPU's backend, where it was built in. Errors: `invalid_argument` with the driver's text, `out_of_memory`,
+/// `device_lost`.
+result<std::unique_ptr<backend>> make_cuda_backend(device where);
 /// The backend of `where`; CUDA only where it was built in and the device answers.
 result<std::unique_ptr<backend>> make_backend(device where);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/ops/backend.hpp"
+#include "report.hpp"
 
 using namespace troupe;
 
@@ -64,11 +65,16 @@ public:
     other_seconds_ += count * seconds;
     fmt::print("{:<28}{:>10.0f}{:>12}{:>12.3f}{:>10.1f}{:>10.2f}{:>12.1f}\n", name, seconds * 1e6, "",
                seconds / elements * 1e9, rate / 1e9, rate / bandwidth_, count * seconds * 1e3);
+    shares_.emplace_back(name, rate / bandwidth_);
   }
 
-  void summary() const {
-    fmt::print("\none step: GEMM {:.0f} ms, everything else {:.0f} ms, together {:.2f} times the GEMMs\n",
-               gemm_seconds_ * 1e3, other_seconds_ * 1e3, 1 + other_seconds_ / gemm_seconds_);
+  int summary(int argc, char** argv) const {
+    bench::report out("\nthe same in short, for one step (hidden 512, 4 layers, seq 256, micro-batch 4)");
+    out.add("memory bandwidth, add of 64 MiB vectors", bandwidth_ / 1e9, "GB/s");
+    for (const auto& [name, share] : shares_) out.add(name + ", share of memory bandwidth", share, "x");
+    out.add("GEMMs of a step", gemm_seconds_ * 1e3, "ms");
+    out.add("everything else of a step", other_seconds_ * 1e3, "ms");
+    return out.finish(argc, argv);
   }
 
   backend& ops() { return *ops_; }
@@ -88,12 +94,13 @@ private:
   std::unique_ptr<backend> ops_ = std::move(make_cpu_backend()).value();
   buffer_pool pool_{host_memory()};
   std::vector<tensor> made_;
+  std::vector<std::pair<std::string, double>> shares_;
   double bandwidth_ = 0, gemm_seconds_ = 0, other_seconds_ = 0;
 };
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   ops_bench bench;
   auto& ops = bench.ops();
   bench.gemms("qkv", hidden, 3 * hidden, layers);
@@ -143,5 +150,5 @@ int main() {
   bench.op("adamw", some, 28, parameters / some, [&] { return ops.adamw({}, part(0), part(1), part(2), part(3)); });
   bench.op("fill (zero gradients)", some, 4, parameters / some, [&] { return ops.fill(part(1), 0); });
   bench.op("fill_normal (once a run)", some, 4, 0, [&] { return ops.fill_normal(part(0), 1, "bench", 1); });
-  bench.summary();
+  return bench.summary(argc, argv);
 }

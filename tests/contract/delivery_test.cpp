@@ -106,7 +106,6 @@ TEST_CASE("several threads may send through one port", "[contract]") {
   const auto over = EVERY_ROUTE;
   CAPTURE(over);
   port_pair p(over);
-  p.connect(16);
   std::uint64_t sum = 0, arrived = 0;
   p.at_b.on_arrival = [&](const message_id& id, tensor t) {
     p.b->consumed(id);
@@ -115,6 +114,7 @@ TEST_CASE("several threads may send through one port", "[contract]") {
       ++arrived;
     });
   };
+  p.connect(16);
   std::vector<std::thread> senders;
   for (std::uint32_t k = 0; k < 4; ++k) {
     senders.emplace_back([&, k] {

@@ -67,11 +67,9 @@ class recorder : public port_listener {
   /// Changes what a test's own callbacks remember, and wakes who waits.
   template <class Change>
   void note(Change change) {
-    {
-      std::lock_guard lock(mutex_);
-      change();
-    }
-    changed_.notify_all();
+    std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();  // still under the lock: who waits may destroy this as soon as it has it
   }
   /// False when `holds`, called under the same lock as `note`, did not come true.
   template <class Condition>

@@ -30,7 +30,9 @@ void check_interrupted(const program& head, const run_files& files, const progra
   for (std::size_t i = 0; i < metrics.size(); ++i) CHECK(metrics[i].at("step") == i);
   CHECK_THAT(end.err, Contains(fmt::format("interrupted by signal {} after {} committed steps", s.signal, metrics.size())));
   CHECK_THAT(end.err, !Contains("the others waited"));  // no shard is to blame
-  CHECK(read_json_lines(files.directory() / "events.jsonl").back().at("kind") == "interrupted");
+  const auto events = read_json_lines(files.directory() / "events.jsonl");
+  if (events.empty()) CHECK(std::filesystem::is_empty(files.directory()));  // before any shard was ready: nothing is kept
+  else CHECK(events.back().at("kind") == "interrupted");
   CHECK(head.processes().empty());
 }
 
@@ -51,7 +53,7 @@ TEST_CASE("a signal ends a run within its grace and a second, with its code, who
         INFO(fmt::format("signal {}, {}, after {} steps, ended after {:.3f} s", s.signal, workers, steps, end.seconds));
         check_interrupted(head, files, end, s);
         CHECK(end.seconds < grace_s + 1);
-        CHECK(shared.left().empty());
+        CHECK(shared.left() == nothing);
       }
 }
 
@@ -69,7 +71,7 @@ TEST_CASE("a worker that does not end when asked is killed after the grace", "[s
   check_interrupted(head, files, end, {SIGTERM, 143});
   CHECK(end.seconds >= grace_s);
   CHECK(end.seconds < grace_s + 1);
-  CHECK(shared.left().empty());
+  CHECK(shared.left() == nothing);
 }
 
 TEST_CASE("a second signal ends a run at once, however long the grace is", "[signal]") {
@@ -89,7 +91,7 @@ TEST_CASE("a second signal ends a run at once, however long the grace is", "[sig
     CHECK(end.code == s.code);
     CHECK(end.seconds < 1);
     CHECK(head.processes().empty());
-    CHECK(shared.left().empty());
+    CHECK(shared.left() == nothing);
     CHECK_NOTHROW(read_json_lines(files.directory() / "metrics.jsonl"));
   }
 }

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A refusal: exit code 2, one line on stderr that holds `says` and names a remedy, and no trace of the attempt.
-void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& says, const fs::path& run_directory) {
+void check_refused(const std::vector<std::string>& words, const std::vector<std::string>& says,
+                   const fs::path& run_directory) {
   INFO(fmt::format("{}", words.back()));
   const bool was_there = fs::exists(run_directory);
   const shared_memory_watch shared;
@@ -29,18 +30,18 @@ void check_refused(const std::vector<std::string>& words, const std::vector<std:
   for (const auto& part : says) CHECK_THAT(end.err, Contains(part));
   CHECK(end.out.empty());
   CHECK(p.processes().empty());
-  CHECK(shared.left().empty());
+  CHECK(shared.left() == nothing);
   CHECK(fs::exists(run_directory) == was_there);
 }
 
 struct wrong_key {
-  std::string key;                 ///< given with --set
-  std::vector<std::string> says;   ///< parts of the sentence: what, where, what to do
+  std::string key;                ///< given with --set
+  std::vector<std::string> says;  ///< parts of the sentence: what, where, what to do
 };
 
 /// A port of loopback that somebody else listens on.
 class taken_port {
- public:
+public:
   taken_port() {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -56,7 +57,7 @@ class taken_port {
   ~taken_port() { ::close(socket_); }
   int number = 0;
 
- private:
+private:
   int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 };
 
@@ -81,11 +82,13 @@ TEST_CASE("a wrong key, value or relation is one sentence, exit code 2, and leav
       {"model.vocab=100", {"model.vocab = 100 is too small", "choose at least 256"}},
       {"model.kind=bert", {"model.kind", "bert", "gpt"}},
       {"parallel.schedule=zigzag", {"parallel.schedule must be one of", "gpipe", "1f1b", "zigzag"}},
+      {"parallel.schedule=zb-v", {"parallel.schedule must be one of", "zb-h2", "not \"zb-v\""}},
       {"parallel.device=tpu", {"parallel.device must be one of cpu, cuda", "tpu"}},
       {"transport.route=pigeon", {"transport.route must be one of auto, shm, tcp", "pigeon"}},
       {"transport.control_port=70000", {"transport.control_port must be a whole number from 0 to 65535"}},
   };
-  for (const auto& wrong : table) check_refused(scratch.troupe_run(scratch / "run", {wrong.key}), wrong.says, scratch / "run");
+  for (const auto& wrong : table)
+    check_refused(scratch.troupe_run(scratch / "run", {wrong.key}), wrong.says, scratch / "run");
 }
 
 TEST_CASE("a corpus that cannot be read or is too short is one sentence", "[bad_input]") {
@@ -94,15 +97,20 @@ TEST_CASE("a corpus that cannot be read or is too short is one sentence", "[bad_
   fs::create_directories(scratch / "empties");
   scratch.write("empties/nothing.txt", "");
   const std::vector<wrong_key> table = {
-      {"data.path=" + (scratch / "absent.txt").string(), {"data.path:", "absent.txt does not exist", "name a text file"}},
-      {"data.path=" + scratch.write("empty.txt", ""), {"data.path:", "empty.txt holds no text", "name a file with some"}},
-      {"data.path=" + scratch.write("short.txt", std::string(33, 'x')), {"has 33 tokens", "at least 34", "use a longer text"}},
+      {"data.path=" + (scratch / "absent.txt").string(),
+       {"data.path:", "absent.txt does not exist", "name a text file"}},
+      {"data.path=" + scratch.write("empty.txt", ""),
+       {"data.path:", "empty.txt holds no text", "name a file with some"}},
+      {"data.path=" + scratch.write("short.txt", std::string(33, 'x')),
+       {"has 33 tokens", "at least 34", "use a longer text"}},
       {"data.path=" + (scratch / "folder").string(), {"folder holds no text", "name a file with some"}},
       {"data.path=" + (scratch / "empties").string(), {"empties holds no text", "name a file with some"}},
       {"data.path=/dev/null", {"/dev/null is neither a file nor a folder"}},
   };
-  for (const auto& wrong : table) check_refused(scratch.troupe_run(scratch / "run", {wrong.key}), wrong.says, scratch / "run");
-  const auto just_enough = run(scratch.troupe_run(scratch / "run", {"train.steps=1", "data.path=" + scratch.write("enough.txt", std::string(34, 'x'))}));
+  for (const auto& wrong : table)
+    check_refused(scratch.troupe_run(scratch / "run", {wrong.key}), wrong.says, scratch / "run");
+  const auto just_enough = run(scratch.troupe_run(
+      scratch / "run", {"train.steps=1", "data.path=" + scratch.write("enough.txt", std::string(34, 'x'))}));
   CHECK(just_enough.code == 0);
 }
 
@@ -112,11 +120,16 @@ TEST_CASE("a config that is no TOML, or is not there, is named with its line", "
     check_refused({troupe_program(), "run", config, "--run-dir", (scratch / "run").string()}, says, scratch / "run");
   };
   refused(scratch.write("open.toml", "[model]\nlayers = 2\nhidden = = 3\n"), {"open.toml:3:", "not valid TOML"});
-  refused(scratch.write("key.toml", "[model]\n\nlayer = 2\n"), {"key.toml:3: unknown key model.layer", "did you mean model.layers?"});
-  refused(scratch.write("section.toml", "[modle]\nlayers = 2\n"), {"section.toml:1: unknown section [modle]", "did you mean [model]?"});
-  refused(scratch.write("type.toml", "[model]\nlayers = \"two\"\n"), {"type.toml:2: model.layers must be a whole number", "the text \"two\""});
-  refused(scratch.write("ratio.toml", "[model]\nheads = 3\nhidden = 32\n"), {"ratio.toml:3: model.hidden = 32", "would do"});
-  refused((scratch / "absent.toml").string(), {"absent.toml: No such file or directory", "give the path of a TOML file"});
+  refused(scratch.write("key.toml", "[model]\n\nlayer = 2\n"),
+          {"key.toml:3: unknown key model.layer", "did you mean model.layers?"});
+  refused(scratch.write("section.toml", "[modle]\nlayers = 2\n"),
+          {"section.toml:1: unknown section [modle]", "did you mean [model]?"});
+  refused(scratch.write("type.toml", "[model]\nlayers = \"two\"\n"),
+          {"type.toml:2: model.layers must be a whole number", "the text \"two\""});
+  refused(scratch.write("ratio.toml", "[model]\nheads = 3\nhidden = 32\n"),
+          {"ratio.toml:3: model.hidden = 32", "would do"});
+  refused((scratch / "absent.toml").string(),
+          {"absent.toml: No such file or directory", "give the path of a TOML file"});
   refused(scratch.path().string(), {"is a folder", "give the path of a TOML file"});
 }
 
@@ -142,22 +155,27 @@ TEST_CASE("a run directory that cannot be used is refused and stays as it was", 
   CHECK(read_text(note) == "mine");
   check_refused(scratch.troupe_run(note), {"note.txt: is a file", "choose a new folder"}, note);
   CHECK(read_text(note) == "mine");
-  check_refused(scratch.troupe_run(fs::path(note) / "run"), {"note.txt/run: cannot create: Not a directory", "--run-dir"}, fs::path(note) / "run");
-  check_refused(scratch.troupe_run("/proc/troupe-test"), {"/proc/troupe-test: cannot create", "--run-dir"}, "/proc/troupe-test");
+  check_refused(scratch.troupe_run(fs::path(note) / "run"),
+                {"note.txt/run: cannot create: Not a directory", "--run-dir"}, fs::path(note) / "run");
+  check_refused(scratch.troupe_run("/proc/troupe-test"), {"/proc/troupe-test: cannot create", "--run-dir"},
+                "/proc/troupe-test");
   CHECK_FALSE(fs::exists(scratch / "full" / "metrics.jsonl"));
 }
 
 TEST_CASE("a control port in use is refused with the key to change", "[bad_input]") {
   const scratch_folder scratch;
   const taken_port taken;
-  check_refused(scratch.troupe_run(scratch / "a" / "run", {fmt::format("transport.control_port={}", taken.number)}),
-                {fmt::format("cannot listen on 127.0.0.1:{}", taken.number), "choose another one with transport.control_port"}, scratch / "a");
+  check_refused(
+      scratch.troupe_run(scratch / "a" / "run", {fmt::format("transport.control_port={}", taken.number)}),
+      {fmt::format("cannot listen on 127.0.0.1:{}", taken.number), "choose another one with transport.control_port"},
+      scratch / "a");
 }
 
 TEST_CASE("more shards than cores are refused without parallel.oversubscribe", "[bad_input]") {
   const scratch_folder scratch;
-  check_refused(scratch.troupe_run(scratch / "run", {"parallel.oversubscribe=false", "parallel.threads_per_shard=1000"}),
-                {"needs 2000 cores and this machine offers", "set parallel.oversubscribe = true"}, scratch / "run");
+  check_refused(
+      scratch.troupe_run(scratch / "run", {"parallel.oversubscribe=false", "parallel.threads_per_shard=1000"}),
+      {"needs 2000 cores and this machine offers", "set parallel.oversubscribe = true"}, scratch / "run");
 }
 
 TEST_CASE("a /dev/shm that is too small is refused before anything starts", "[bad_input]") {
@@ -166,7 +184,8 @@ TEST_CASE("a /dev/shm that is too small is refused before anything starts", "[ba
     return;
   }
   const scratch_folder scratch;
-  const std::vector<std::string> unshare = {"unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"", "sh"};
+  const std::vector<std::string> unshare = {
+      "unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"", "sh"};
   if (run({"unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/dev/shm"}).code != 0) {
     WARN("SKIPPED: this machine does not let root mount in a namespace of its own");
     return;
@@ -175,6 +194,7 @@ TEST_CASE("a /dev/shm that is too small is refused before anything starts", "[ba
     words.insert(words.begin(), unshare.begin(), unshare.end());
     return words;
   };
-  check_refused(in_namespace(scratch.troupe_run(scratch / "run")), {"/dev/shm has 1 MiB free", "transport.route = \"tcp\""}, scratch / "run");
+  check_refused(in_namespace(scratch.troupe_run(scratch / "run")),
+                {"/dev/shm has 1 MiB free", "transport.route = \"tcp\""}, scratch / "run");
   CHECK(run(in_namespace(scratch.troupe_run(scratch / "tcp", {"transport.route=tcp", "train.steps=2"}))).code == 0);
 }

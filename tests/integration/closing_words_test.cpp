@@ -29,6 +29,19 @@ TEST_CASE("a good run ends with its loss, its folder and one command that works"
   CHECK_THAT(read_text(directory / "trace.html"), Contains("<svg"));
 }
 
+TEST_CASE("a run without a trace suggests what works without one", "[closing_words]") {
+  const scratch_folder scratch;
+  const auto end = run(scratch.troupe_run(scratch / "run", {"observe.trace_steps=0", "train.steps=2"}));
+  REQUIRE(end.code == 0);
+  const auto last = lines_of(end.err).back();
+  REQUIRE(last.starts_with("next: "));
+  std::filesystem::create_directory(scratch / "elsewhere");
+  const auto next = run({"sh", "-c", "cd " + (scratch / "elsewhere").string() + " && " + last.substr(6)});
+  INFO(next.err);
+  CHECK(next.code == 0);
+  CHECK(fs::exists(scratch / "elsewhere" / "runs"));
+}
+
 TEST_CASE("the resolved config of a run starts the same run again", "[closing_words]") {
   const scratch_folder scratch;
   REQUIRE(run(scratch.troupe_run(scratch / "first", {"train.steps=5", "parallel.pp=3", "train.seed=9"})).code == 0);
@@ -43,7 +56,7 @@ TEST_CASE("a good run leaves no process and no shared memory, and its workers wr
   program p(scratch.troupe_run(scratch / "run", {"parallel.pp=4"}));
   CHECK(p.wait().code == 0);
   CHECK(p.processes().empty());
-  CHECK(shared.left().empty());
+  CHECK(shared.left() == nothing);
   for (int i = 0; i < 4; ++i) CHECK(read_text(scratch / "run" / fmt::format("worker-{}.log", i)).empty());
 }
 

@@ -109,13 +109,16 @@ std::vector<std::string> shared_memory_watch::all() {
   return names;
 }
 
+// Other programs may work on this machine: a name that is in use, or gone at a second look, is none that was forgotten.
 std::vector<std::string> shared_memory_watch::left() const {
-  auto now = all();
+  auto names = all();
   const auto used = in_use();
-  std::erase_if(now, [&](const auto& name) {
-    return used.contains(name) || std::find(before_.begin(), before_.end(), name) != before_.end();
-  });
-  return now;
+  const auto later = all();
+  const auto among = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  std::erase_if(names, [&](const auto& name) { return used.contains(name) || among(before_, name) || !among(later, name); });
+  return names;
 }
 
 }  // namespace troupe::whole

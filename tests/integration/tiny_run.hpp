@@ -36,6 +36,9 @@ std::vector<std::string> with_keys(std::vector<std::string> words, const std::ve
 /// The program under test.
 std::string troupe_program();
 
+/// For comparisons whose failure shall print what was left.
+inline const std::vector<std::string> nothing;
+
 /// Shared memory with a name that no living process uses and that was not there before: what a run forgot.
 class shared_memory_watch {
  public:

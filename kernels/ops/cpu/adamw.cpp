@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/ops/adamw_factors.hpp"
 #include "kernels/ops/checks.hpp"
 #include "kernels/ops/cpu/cpu_backend.hpp"
 #include "kernels/ops/cpu/vectorised.hpp"
@@ -7,20 +8,6 @@
 namespace troupe {
 
 namespace {
-
-/// What an update needs, worked out once in f64: parameter ← parameter·keep − rate·m / (√v·unbias + epsilon).
-struct adamw_factors {
-  float keep, rate, unbias;
-};
-
-adamw_factors factors_of(const adamw_args& args) {
-  const double rate = args.learning_rate;
-  const auto step = static_cast<double>(args.step);
-  const double bias1 = 1.0 - std::pow(static_cast<double>(args.beta1), step);
-  const double bias2 = 1.0 - std::pow(static_cast<double>(args.beta2), step);
-  return {static_cast<float>(1.0 - rate * args.weight_decay), static_cast<float>(rate / bias1),
-          static_cast<float>(1.0 / std::sqrt(bias2))};
-}
 
 TROUPE_VECTORISED void update(const adamw_args& args, float* parameter, const float* gradient, float* moment1,
                               float* moment2, std::int64_t n) {

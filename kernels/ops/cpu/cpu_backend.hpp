@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/ops/backend.hpp"
-#include "kernels/ops/cpu/scratch_memory.hpp"
+#include "kernels/ops/scratch_memory.hpp"
 
 namespace troupe {
 

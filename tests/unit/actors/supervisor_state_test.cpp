@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "actors/schedule/generators.hpp"
 #include "catch.hpp"
 
 using namespace troupe;

@@ -48,8 +48,8 @@ outcome run(int (*command)(const Request&, std::ostream&, std::ostream&), const 
 }  // namespace
 
 TEST_CASE("run takes a config, overrides, and flags that stand for keys", "[command_line]") {
-  const auto parsed = parse({"run", "a.toml", "--set", "train.steps=5", "--set=parallel.split=[2,4]", "--run-dir", "out",
-                             "--workers", "threads", "--grace", "500"});
+  const auto parsed = parse({"run", "a.toml", "--set", "train.steps=5", "--set=parallel.split=[2,4]", "--run-dir",
+                             "out", "--workers", "threads", "--grace", "500"});
   const auto& run = std::get<run_request>(parsed);
   CHECK(run.config_path == "a.toml");
   CHECK(run.overrides == std::vector<std::string>{"train.steps=5", "parallel.split=[2,4]", "parallel.workers=threads",
@@ -60,11 +60,24 @@ TEST_CASE("run takes a config, overrides, and flags that stand for keys", "[comm
 }
 
 TEST_CASE("schedule, doctor, trace show and worker are requests of their own", "[command_line]") {
-  const auto schedule = std::get<schedule_request>(parse({"schedule", "1f1b", "--stages", "4", "--microbatches=8", "--json"}));
+  const auto schedule =
+      std::get<schedule_request>(parse({"schedule", "1f1b", "--stages", "4", "--microbatches=8", "--json"}));
   CHECK(schedule.name == "1f1b");
   CHECK(schedule.stages == 4);
   CHECK(schedule.micro_batches == 8);
   CHECK(schedule.json);
+  CHECK(schedule.chunks == 0);  // the schedule's own
+  CHECK(std::get<schedule_request>(parse({"schedule", "1f1b", "--stages", "4", "--microbatches=8", "--format", "svg"}))
+            .format == "svg");
+  const auto simulate =
+      std::get<simulate_request>(parse({"simulate", "--schedule", "interleaved", "--stages", "4", "--microbatches", "8",
+                                        "--chunks", "3", "--cost", "f=1,bi=1,bw=1,hop=0.5", "--json"}));
+  CHECK(simulate.schedule == "interleaved");
+  CHECK(simulate.stages == 4);
+  CHECK(simulate.micro_batches == 8);
+  CHECK(simulate.chunks == 3);
+  CHECK(simulate.cost == "f=1,bi=1,bw=1,hop=0.5");
+  CHECK(simulate.json);
   CHECK_FALSE(std::get<doctor_request>(parse({"doctor"})).json);
   CHECK(std::get<trace_show_request>(parse({"trace", "show", "runs/x"})).run_directory == "runs/x");
   const auto worker = std::get<worker_request>(
@@ -98,6 +111,14 @@ TEST_CASE("a command that lacks something or has too much of it is refused in a 
   CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "4"}), Contains("--microbatches is required"));
   CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "0", "--microbatches", "2"}), Contains("--stages"));
   CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "four", "--microbatches", "2"}), Contains("--stages"));
+  CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--chunks", "0"}),
+             Contains("--chunks"));
+  CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--format", "png"}),
+             Contains("--format"));
+  CHECK_THAT(complaint({"schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--format", "csv", "--json"}),
+             Contains("--json"));
+  CHECK_THAT(complaint({"simulate", "--stages", "4", "--microbatches", "8"}), Contains("--schedule is required"));
+  CHECK_THAT(complaint({"simulate", "--schedule", "1f1b", "--microbatches", "8"}), Contains("--stages is required"));
   CHECK_THAT(complaint({"run", "a.toml", "--workers", "fibers"}), Contains("--workers") && Contains("threads"));
   CHECK_THAT(complaint({"run", "a.toml", "--grace", "-5"}), Contains("--grace"));
   CHECK_THAT(complaint({"doctor", "now"}), Contains("now"));
@@ -116,6 +137,58 @@ TEST_CASE("schedule prints the order of each stage, or one JSON object", "[sched
   CHECK(object["peak_in_flight"] == nlohmann::json({3, 3}));
   CHECK(object["bubble_ideal"].get<double>() == Approx(0.25));
   CHECK(json.err.empty());
+}
+
+TEST_CASE("schedule writes csv and draws svg", "[schedule_command]") {
+  schedule_request request{"zb-v", 2, 3};
+  request.format = "csv";
+  const auto csv = run(schedule_command, request);
+  CHECK(csv.code == 0);
+  CHECK(csv.out.starts_with("0F0,0F1,0F2,3F0,3I0,3W0,"));
+  CHECK_THAT(csv.err, Contains("micro-batches of chunks in flight"));
+  request.format = "svg";
+  const auto svg = run(schedule_command, request).out;
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.ends_with("</svg>\n"));
+  CHECK_THAT(svg, Contains("zb-v: 2 stages of 2 chunks, 3 micro-batches"));
+  CHECK_THAT(svg, Contains("<title>Ib2 on r0/s1/t0: 0.500 ms</title>"));
+  CHECK_THAT(svg, Contains("fill-opacity=\"1.00\"") && Contains("fill-opacity=\"0.55\""));
+}
+
+TEST_CASE("simulate tells the times of a schedule as JSON or as a table", "[simulate_command]") {
+  const auto json = run(simulate_command, simulate_request{"zb-h2", 4, 8, 0, "f=2,bi=2,bw=2,hop=0", true});
+  REQUIRE(json.code == 0);
+  CHECK(json.err.empty());
+  const auto object = nlohmann::json::parse(json.out);
+  CHECK(object["makespan"].get<double>() == Approx(54));
+  CHECK(object["span"].get<double>() == Approx(48));
+  CHECK(object["bubble_makespan"].get<double>() == Approx(3.0 / 27));
+  CHECK(object["bubble_span"].get<double>() == Approx(0).margin(1e-12));
+  CHECK(object["peak_in_flight"] == nlohmann::json({7, 7, 7, 7}));
+  CHECK(object["order"].size() == 4);
+  CHECK(object["order"][3][0] == "F0");
+  CHECK(object["order"][3][1] == "I0");
+  CHECK(object["order"][3].back() == "W7");
+  const auto table = run(simulate_command, simulate_request{"interleaved", 4, 8, 2, ""});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, Contains("4 stages, 2 chunks each, 8 micro-batches; ms: f 1, bi 1, bw 1, hop 0"));
+  CHECK_THAT(table.out, Contains("28.500 ms, idle 15.79 %"));
+}
+
+TEST_CASE("a cost that is none, or a shape that cannot be, is refused in a line", "[simulate_command]") {
+  const auto refusal = [](const simulate_request& request) {
+    const auto refused = run(simulate_command, request);
+    CHECK(refused.code == 2);
+    CHECK(refused.out.empty());
+    CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
+    return refused.err;
+  };
+  for (const auto* cost : {"f", "f=", "f=x", "f=1x", "f=-1", "f=nan", "f=inf", "f=1e30", "f=1,f=2", "g=1", "f=1,",
+                           ",f=1", "f=1;bi=2", "=", "f=0,bi=0,bw=0"})
+    CHECK_THAT(refusal({"1f1b", 2, 2, 0, cost}), Contains("troupe: --cost: "));
+  CHECK_THAT(refusal({"2f2b", 2, 2, 0, ""}), Contains("no schedule is named '2f2b'"));
+  CHECK_THAT(refusal({"1f1b", 2, 2, 3, ""}), Contains("1f1b has 1 chunk a stage, not 3"));
+  CHECK(run(simulate_command, simulate_request{"1f1b", 2, 2, 0, "hop=1"}).code == 0);
 }
 
 TEST_CASE("an unknown or an endless schedule is refused", "[schedule_command]") {

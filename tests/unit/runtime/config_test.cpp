@@ -1,11 +1,11 @@
 #include "runtime/config.hpp"
 
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <unistd.h>
 
 #include "catch.hpp"
 #include "runtime/config_schema.hpp"

@@ -28,7 +28,8 @@ TEST_CASE("each finding has a name of its own, a figure, and a remedy exactly wh
 
 TEST_CASE("the advice is the first needed thing that is missing, then the first that warns", "[doctor]") {
   const finding fine{"a", finding_level::ok, true, "x", ""}, warns{"b", finding_level::warn, true, "x", "raise b"},
-      lacks{"c", finding_level::missing, true, "x", "install c"}, optional{"d", finding_level::missing, false, "x", "get d"};
+      lacks{"c", finding_level::missing, true, "x", "install c"},
+      optional{"d", finding_level::missing, false, "x", "get d"};
   CHECK(advise({fine, warns, optional, lacks}) == "Look at c first: install c.");
   CHECK(advise({fine, optional, warns}) == "Look at b first: raise b.");
   CHECK(advise({fine, optional}) == "This machine is ready: troupe run examples/gpt/default.toml.");

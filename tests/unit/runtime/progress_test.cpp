@@ -48,8 +48,9 @@ TEST_CASE("without a terminal every tenth step and the last one are lines of key
   for (std::uint64_t step = 0; step < 25; ++step) p.step_committed(sample_report(step));
   CHECK(count(s.text, "\n") == 4);
   for (const auto* begin : {"step=0 ", "\nstep=10 ", "\nstep=20 ", "\nstep=24 "}) CHECK(count(s.text, begin) == 1);
-  CHECK(s.text.starts_with("step=0 loss=3.25 grad_norm=0.3333 lr=0.001 tokens_per_s=12346 step_s=0.5 bubble=0.333 "
-                           "bubble_ideal=0.333 restarts=0\n"));
+  CHECK(
+      s.text.starts_with("step=0 loss=3.25 grad_norm=0.3333 lr=0.001 tokens_per_s=12346 step_s=0.5 bubble=0.333 "
+                         "bubble_ideal=0.333 restarts=0\n"));
   CHECK(count(s.text, "\x1b") == 0);
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("the bar is drawn at most ten times a second, and always for the last 
   CHECK(count(s.text, "\n") == 0);
 }
 
-TEST_CASE("the bar tells step, loss, speed, both bubbles, restarts and the time left, and fits its columns", "[progress]") {
+TEST_CASE("the bar tells step, loss, speed, both bubbles, restarts and the time left, and fits its columns",
+          "[progress]") {
   auto report = sample_report(49);
   report.restarts = 2;
   CHECK(bar_line(report, 100, 2.0, 200) ==
