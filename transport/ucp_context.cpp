@@ -30,6 +30,8 @@ settings settings_of(const port_options& options) {
           {"NET_DEVICES", options.tcp_device},
           // UCX's own probes become unacknowledged data, which parks the kernel's faster ones.
           {"KEEPALIVE_INTERVAL", "inf"},
+          // Else connecting to a host that does not answer holds the loop's thread for minutes.
+          {"CONN_NB", "y"},
           {"KEEPIDLE", "1s"},
           {"KEEPINTVL", "1s"},
           {"KEEPCNT", "3"},

@@ -26,11 +26,13 @@ struct port_and_process {
     const tensor payload = patterned(listener.pool, bytes, 1);
     for (std::uint32_t m = 0; m < count; ++m) port->send(to_b(m), payload);
   }
-  /// Everything is let go, and the listener heard of it once and is not called again.
-  void expect_one_failure() {
+  /// Everything is let go, and the listener heard of it once and is not called again. A tensor that was being received
+  /// over shared memory may stay with UCX until the port goes (see `ucx_engine::orphan_operations`).
+  void expect_one_failure(bool was_receiving = false) {
     REQUIRE(listener.wait_failed());
-    CHECK(all_returned(listener.pool));
+    if (!was_receiving) CHECK(all_returned(listener.pool));
     port.reset();
+    CHECK(all_returned(listener.pool));
     CHECK(listener.failures().size() == 1);
     CHECK(listener.closed() == 0);
     CHECK(listener.failures()[0].where.find("r0/s1/t0") != std::string::npos);
@@ -134,7 +136,7 @@ TEST_CASE("a peer is killed while tensors stream to it", "[contract]") {
     REQUIRE(p.listener.wait([&] { return echoes >= static_cast<std::size_t>(1 + round); }));
     p.peer.kill();
     p.port->abandon(shard_b, killed);
-    p.expect_one_failure();
+    p.expect_one_failure(true);
   }
 }
 
@@ -153,7 +155,7 @@ TEST_CASE("a peer is killed while a tensor is being received from it", "[contrac
   REQUIRE(p.listener.wait([&] { return asked > at; }));
   p.peer.reap();
   p.port->abandon(shard_b, killed);
-  p.expect_one_failure();
+  p.expect_one_failure(true);
 }
 
 TEST_CASE("a peer's successor, in a new process, is reached after its death", "[contract]") {

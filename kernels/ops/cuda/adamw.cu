@@ -22,11 +22,10 @@ __device__ void update_element(const adamw_args& args, const adamw_factors& f, f
 status cuda_backend::adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient,
                            const tensor& moment1, const tensor& moment2) {
   TROUPE_CHECK(checks::adamw(args, parameter, gradient, moment1, moment2));
-  return for_each("adamw", stream_, parameter.elements(),
-                  [args, f = factors_of(args), p = parameter.data<float>(), g = gradient.data<float>(),
-                   m = moment1.data<float>(), v = moment2.data<float>()] __device__(std::int64_t i) {
-                    update_element(args, f, p[i], g[i], m[i], v[i]);
-                  });
+  return for_each(
+      "adamw", stream_, parameter.elements(),
+      [args, f = factors_of(args), p = parameter.data<float>(), g = gradient.data<float>(), m = moment1.data<float>(),
+       v = moment2.data<float>()] __device__(std::int64_t i) { update_element(args, f, p[i], g[i], m[i], v[i]); });
 }
 
 }  // namespace troupe

@@ -45,8 +45,8 @@ __device__ void soften(float (&scores)[Tiling::own][Tiling::own], float* shared_
 
 // One block: a tile of queries of one head against all keys before them, tile by tile (arXiv:2205.14135, algorithm 1).
 template <class Tiling>
-__global__ void __launch_bounds__(threads_per_block) attend(const float* qkv, float* out, float* log_sum,
-                                                            head_layout head) {
+__global__ void __launch_bounds__(threads_per_block)
+    attend(const float* qkv, float* out, float* log_sum, head_layout head) {
   extern __shared__ float4 shared[];  // float4 for its alignment
   auto* const q_tile = reinterpret_cast<float*>(shared);
   auto* const kv_tile = q_tile + Tiling::floats;

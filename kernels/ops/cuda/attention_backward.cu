@@ -26,7 +26,7 @@ struct query_tiles {
   __device__ explicit query_tiles(float* at)
       : q(at), dout(q + Tiling::floats), log_sums(dout + Tiling::floats), dots(log_sums + Tiling::rows) {}
 
-  /// dots: row by row Σ dout·out, which is Σ over keys of probability times its gradient (arXiv:2205.14135, appendix B).
+  /// dots: row by row Σ dout·out, which is Σ over keys of probability times its gradient (arXiv:2205.14135, app. B).
   __device__ void load(const backward_inputs& in, std::int64_t first, const head_layout& head) const {
     const auto out_offset = head.out_offset(blockIdx.x);
     attention_tiles::load<Tiling>(q, in.qkv + head.qkv_offset(blockIdx.x), head.qkv_stride(), first, head);
@@ -86,8 +86,8 @@ __device__ void clear(float (&sums)[Tiling::own][Tiling::columns]) {
 }
 
 template <class Tiling>
-__global__ void __launch_bounds__(threads_per_block) key_value_gradients(backward_inputs in, float* dqkv,
-                                                                         head_layout head) {
+__global__ void __launch_bounds__(threads_per_block)
+    key_value_gradients(backward_inputs in, float* dqkv, head_layout head) {
   extern __shared__ float4 shared[];
   const query_tiles<Tiling> queries(reinterpret_cast<float*>(shared));
   auto* const k = reinterpret_cast<float*>(shared) + query_tiles<Tiling>::floats;
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(threads_per_block) key_value_gradients(backwar
 }
 
 template <class Tiling>
-__global__ void __launch_bounds__(threads_per_block) query_gradients(backward_inputs in, float* dqkv,
-                                                                     head_layout head) {
+__global__ void __launch_bounds__(threads_per_block)
+    query_gradients(backward_inputs in, float* dqkv, head_layout head) {
   extern __shared__ float4 shared[];
   const query_tiles<Tiling> queries(reinterpret_cast<float*>(shared));
   auto* const k = reinterpret_cast<float*>(shared) + query_tiles<Tiling>::floats;
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(threads_per_block) query_gradients(backward_in
 
 }  // namespace
 
-status cuda_backend::attention_backward(const tensor& dout, const tensor& qkv, const tensor& out,
-                                        const tensor& log_sum, std::int64_t heads, const tensor& dqkv) {
+status cuda_backend::attention_backward(const tensor& dout, const tensor& qkv, const tensor& out, const tensor& log_sum,
+                                        std::int64_t heads, const tensor& dqkv) {
   TROUPE_CHECK(checks::attention(op, qkv, heads, out, log_sum));
   TROUPE_CHECK(checks::is(op, "dout", dout, out.spec()));
   TROUPE_CHECK(checks::is(op, "dqkv", dqkv, qkv.spec()));

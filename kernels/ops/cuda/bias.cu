@@ -15,10 +15,9 @@ status cuda_backend::add_bias(const tensor& y, const tensor& bias) {
 status cuda_backend::bias_backward(const tensor& dy, const tensor& dbias) {
   TROUPE_CHECK(checks::rows_and_vector("bias_backward", "dy", dy, "dbias", dbias));
   const auto n = dy.dims().back();
-  return add_column_sums("bias_backward", stream_, dbias.data<float>(), dy.dims().rows(), n,
-                         [dy = dy.data<float>(), n] __device__(std::int64_t row, std::int64_t column) {
-                           return dy[row * n + column];
-                         });
+  return add_column_sums(
+      "bias_backward", stream_, dbias.data<float>(), dy.dims().rows(), n,
+      [dy = dy.data<float>(), n] __device__(std::int64_t row, std::int64_t column) { return dy[row * n + column]; });
 }
 
 }  // namespace troupe

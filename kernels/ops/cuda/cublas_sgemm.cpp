@@ -20,8 +20,9 @@ struct functions {
   decltype(&cublasSgemm_64) sgemm = nullptr;
 };
 
+// cuBLAS's header renames its functions: this names what the library exports.
 #define TROUPE_NAME_OF_(name) #name
-#define TROUPE_NAME_OF(name) TROUPE_NAME_OF_(name)  // cuBLAS's header renames its functions: this names what is exported
+#define TROUPE_NAME_OF(name) TROUPE_NAME_OF_(name)
 
 result<functions> open_library() {
   const auto name = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);

@@ -22,9 +22,10 @@ status check_device(device where) {
                              to_string(where), cudaGetErrorString(code == cudaSuccess ? cudaErrorNoDevice : code)),
                  static_cast<int>(code)};
   if (where.index < 0 || where.index >= count)
-    return invalid(fmt::format("{}: this machine has {} CUDA device(s), counted from 0; use fewer stages, or set "
-                               "parallel.device = \"cpu\"",
-                               to_string(where), count));
+    return invalid(
+        fmt::format("{}: this machine has {} CUDA device(s), counted from 0; use fewer stages, or set "
+                    "parallel.device = \"cpu\"",
+                    to_string(where), count));
   return {};
 }
 

@@ -8,15 +8,18 @@ namespace {
 
 errc reaction_to(cudaError_t code) {
   switch (code) {
-    case cudaErrorMemoryAllocation: return errc::out_of_memory;
+    case cudaErrorMemoryAllocation:
+      return errc::out_of_memory;
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidDevice:
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorNoKernelImageForDevice:
-    case cudaErrorUnsupportedPtxVersion: return errc::invalid_argument;
-    default: return errc::device_lost;
+    case cudaErrorUnsupportedPtxVersion:
+      return errc::invalid_argument;
+    default:
+      return errc::device_lost;
   }
 }
 

@@ -20,7 +20,7 @@ public:
     return cuda_stream(device_index, made);
   }
 
-  /// Makes the stream's device the calling thread's: that is a setting of each thread, and a backend's thread may change.
+  /// Makes the stream's device the calling thread's: a setting of each thread, and a backend's thread may change.
   status enter() const { return from_cuda(cudaSetDevice(device_index_), "choosing a CUDA device"); }
   cudaStream_t get() const noexcept { return handle_.get(); }  ///< Borrowed, while this lives.
   int device_index() const noexcept { return device_index_; }

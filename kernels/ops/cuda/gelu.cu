@@ -20,10 +20,9 @@ __device__ float decay_of(float x) {
 
 status cuda_backend::gelu(const tensor& x, const tensor& y) {
   TROUPE_CHECK(checks::same("gelu", {{"x", &x}, {"y", &y}}));
-  return for_each("gelu", stream_, x.elements(),
-                  [x = x.data<float>(), y = y.data<float>()] __device__(std::int64_t i) {
-                    y[i] = x[i] / (1.0F + decay_of(x[i]));
-                  });
+  return for_each("gelu", stream_, x.elements(), [x = x.data<float>(), y = y.data<float>()] __device__(std::int64_t i) {
+    y[i] = x[i] / (1.0F + decay_of(x[i]));
+  });
 }
 
 status cuda_backend::gelu_backward(const tensor& x, const tensor& dy, const tensor& dx) {

@@ -109,10 +109,9 @@ status cuda_backend::layer_norm_backward_weight(const tensor& dy, const tensor& 
                                 rstd = rstd.data<float>(), n] __device__(std::int64_t row, std::int64_t column) {
                                  return dy[row * n + column] * ((x[row * n + column] - mean[row]) * rstd[row]);
                                }));
-  return add_column_sums(op, stream_, dbeta.data<float>(), rows, n,
-                         [dy = dy.data<float>(), n] __device__(std::int64_t row, std::int64_t column) {
-                           return dy[row * n + column];
-                         });
+  return add_column_sums(
+      op, stream_, dbeta.data<float>(), rows, n,
+      [dy = dy.data<float>(), n] __device__(std::int64_t row, std::int64_t column) { return dy[row * n + column]; });
 }
 
 }  // namespace troupe

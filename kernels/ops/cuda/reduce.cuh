@@ -62,7 +62,8 @@ inline constexpr std::int64_t most_parts = 1024;  // room that `sum_all` needs a
 template <class Term, class Store>
 status sum_all(const char* op, const cuda_stream& stream, std::int64_t n, double* parts, Term term, Store store) {
   const auto blocks = std::min<std::int64_t>(most_parts, blocks_for(n, 4 * threads_per_block));
-  TROUPE_CHECK(launch(op, stream, sum_parts<Term>, static_cast<unsigned>(blocks), threads_per_block, 0, n, term, parts));
+  TROUPE_CHECK(
+      launch(op, stream, sum_parts<Term>, static_cast<unsigned>(blocks), threads_per_block, 0, n, term, parts));
   return launch(op, stream, add_parts<Store>, 1, threads_per_block, 0, parts, blocks, store);
 }
 

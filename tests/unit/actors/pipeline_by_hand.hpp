@@ -14,16 +14,17 @@ struct tiny_gpt {
   static constexpr std::uint32_t micro_batches = 3;
   static constexpr float scale = 1.0F / (micro_batches * sequences * length);
 
-  explicit tiny_gpt(troupe::stage_split cut, bool tied = true) : split(std::move(cut)) {
+  using backend_maker = std::unique_ptr<troupe::backend> (*)();
+  static std::unique_ptr<troupe::backend> on_cpu() { return std::move(troupe::make_cpu_backend()).value(); }
+
+  explicit tiny_gpt(troupe::stage_split cut, bool tied = true, backend_maker make_ops = on_cpu) : split(std::move(cut)) {
     auto listed = troupe::make_gpt(config(tied));
     REQUIRE(listed);
     auto made = troupe::parameter_table::make(*listed, split);
     REQUIRE(made);
     table = *made;
     for (std::size_t i = 0; i < split.size(); ++i) {
-      auto ops = troupe::make_cpu_backend();
-      REQUIRE(ops);
-      backends.push_back(std::move(*ops));
+      backends.push_back(make_ops());
       auto layers = troupe::make_gpt(config(tied));
       REQUIRE(layers);
       troupe::stage_settings s;

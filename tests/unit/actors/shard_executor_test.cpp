@@ -1,82 +1,10 @@
 #include "actors/shard/shard_executor.hpp"
 
 #include "actors/schedule/generators.hpp"
-#include "pipeline_by_hand.hpp"
-#include "transport/in_process.hpp"
+#include "remote_backend.hpp"
+#include "two_shards.hpp"
 
 using namespace troupe;
-
-namespace {
-
-// Two executors joined in one process, fed by hand in place of loaders.
-struct two_shards {
-  explicit two_shards(const schedule& s) : gpt({2, 2}) {
-    for (std::uint16_t i = 0; i < 2; ++i) {
-      shard_executor::settings settings;
-      settings.self = {0, i, 0};
-      settings.stages = 2;
-      settings.plan = s.actions[i];
-      settings.micro_batches = s.micro_batches;
-      shards.push_back(std::make_unique<shard_executor>(
-          settings, std::move(gpt.stages[i]), cells[i], [] {}, [](std::uint32_t) {}));
-      ports.push_back(exchange.make_port({0, i, 0}, *shards[i]));
-      shards[i]->attach(*ports[i]);
-      shards[i]->grant(100);
-    }
-    for (std::uint16_t i = 0; i < 2; ++i) ports[i]->connect({0, static_cast<std::uint16_t>(1 - i), 0}, {}, 4);
-    for (auto& shard : shards) CHECK_FALSE(shard->take_arrivals());
-    REQUIRE(shards[0]->all_peers_ready());
-    REQUIRE(shards[1]->all_peers_ready());
-  }
-  ~two_shards() { ports.clear(); }
-
-  void feed(std::uint64_t step, std::uint32_t mb) {
-    arrival input, target;
-    input.what = target.what = arrival::kind::batch;
-    input.id.step = target.id.step = step;
-    input.id.micro_batch = target.id.micro_batch = mb;
-    input.value = gpt.tokens(step, mb, 0);
-    target.target = gpt.tokens(step, mb, 1);
-    shards[0]->mail()->push(std::move(input));
-    shards[1]->mail()->push(std::move(target));
-  }
-  // Runs until nobody can go on; true when both have finished their step.
-  bool run() {
-    bool done[2] = {false, false};
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int i = 0; i < 2; ++i) {
-        CHECK_FALSE(shards[i]->take_arrivals());
-        const auto ran = shards[i]->run_next();
-        REQUIRE(ran);
-        moved = moved || *ran != shard_executor::outcome::idle;
-        done[i] = done[i] || *ran == shard_executor::outcome::step_done;
-      }
-    }
-    return done[0] && done[1];
-  }
-
-  tiny_gpt gpt;
-  progress_cell cells[2];
-  in_process_exchange exchange;
-  std::vector<std::unique_ptr<shard_executor>> shards;
-  std::vector<std::unique_ptr<tensor_port>> ports;
-};
-
-std::vector<float> losses_of_two_steps(const schedule& s) {
-  two_shards two(s);
-  std::vector<float> losses;
-  for (std::uint64_t step = 0; step < 2; ++step) {
-    for (std::uint32_t mb = 0; mb < s.micro_batches; ++mb) two.feed(step, mb);
-    REQUIRE(two.run());
-    const auto& of_step = two.shards[1]->finished_step().losses;
-    losses.insert(losses.end(), of_step.begin(), of_step.end());
-    for (auto& shard : two.shards) REQUIRE(shard->commit({step, 1e-2F, 1}));
-  }
-  return losses;
-}
-
-}  // namespace
 
 TEST_CASE("every schedule that a shard can run gives the same bits", "[shard]") {
   const auto expected = losses_of_two_steps(make_1f1b({2, 3}));
@@ -86,6 +14,12 @@ TEST_CASE("every schedule that a shard can run gives the same bits", "[shard]") 
     REQUIRE(s);
     CHECK(losses_of_two_steps(*s) == expected);
   }
+}
+
+TEST_CASE("shards whose tensors live on a device give the host's bits", "[shard]") {
+  const tiny_gpt::backend_maker remote = [] { return std::unique_ptr<backend>(std::make_unique<remote_backend>()); };
+  const auto s = make_1f1b({2, 3});
+  CHECK(losses_of_two_steps(s, remote) == losses_of_two_steps(s));
 }
 
 TEST_CASE("a shard idles until the input its schedule names arrives", "[shard]") {
