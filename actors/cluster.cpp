@@ -24,12 +24,17 @@ struct actor_config : caf::actor_system_config {
 };
 
 class caf_head final : public cluster_head {
- public:
-  caf_head(cluster_settings settings, run_listener& listener, std::span<progress_cell> cells, process_launcher* launcher,
-           shard_factory factory)
-      : settings_(std::move(settings)), cells_(cells), factory_(std::move(factory)), config_(settings_.processes), system_(config_) {
-    supervisor_ = system_.spawn(supervisor, &settings_, &listener, cells, launcher,
-                                std::function<void(run_outcome)>([this](run_outcome o) { ended_.set_value(std::move(o)); }));
+public:
+  caf_head(cluster_settings settings, run_listener& listener, std::span<progress_cell> cells,
+           process_launcher* launcher, shard_factory factory)
+      : settings_(std::move(settings)),
+        cells_(cells),
+        factory_(std::move(factory)),
+        config_(settings_.processes),
+        system_(config_) {
+    supervisor_ =
+        system_.spawn(supervisor, &settings_, &listener, cells, launcher,
+                      std::function<void(run_outcome)>([this](run_outcome o) { ended_.set_value(std::move(o)); }));
   }
   ~caf_head() override {
     if (supervisor_) caf::anon_send_exit(supervisor_, caf::exit_reason::user_shutdown);
@@ -40,16 +45,17 @@ class caf_head final : public cluster_head {
     if (!settings_.processes) return {};
     const auto bound = system_.middleman().publish(supervisor_, settings_.port, settings_.address.c_str());
     if (!bound)
-      return invalid(fmt::format("cannot listen on {}:{}: the port is in use or not allowed; choose another one with "
-                                 "transport.control_port, or 0 for any free one", settings_.address, settings_.port));
+      return invalid(
+          fmt::format("cannot listen on {}:{}: the port is in use or not allowed; choose another one with "
+                      "transport.control_port, or 0 for any free one",
+                      settings_.address, settings_.port));
     port_ = *bound;
     return {};
   }
   std::uint16_t port() const override { return port_; }
   void begin() override {
     caf::anon_send(supervisor_, begin_run{});  // first: a worker's word must find the run begun
-    if (!settings_.processes)
-      system_.spawn(worker, supervisor_, 0U, settings_.run_key, cells_, factory_);
+    if (!settings_.processes) system_.spawn(worker, supervisor_, 0U, settings_.run_key, cells_, factory_);
   }
   void interrupt(int signal) override { caf::anon_send(supervisor_, interrupt_run{signal}); }
   run_outcome wait() override {
@@ -60,7 +66,7 @@ class caf_head final : public cluster_head {
     return outcome;
   }
 
- private:
+private:
   cluster_settings settings_;
   std::span<progress_cell> cells_;
   shard_factory factory_;
@@ -86,12 +92,14 @@ int run_cluster_worker(worker_settings settings) {
   caf::actor_system system(config);
   auto head = system.middleman().remote_actor<supervisor_actor>(settings.head_address, settings.head_port);
   if (!head) {
-    fmt::print(stderr, "worker {}: cannot reach the head on {}:{}\n", settings.index, settings.head_address, settings.head_port);
+    fmt::print(stderr, "worker {}: cannot reach the head on {}:{}\n", settings.index, settings.head_address,
+               settings.head_port);
     return 1;
   }
   {
     caf::scoped_actor self{system};
-    auto host = self->spawn<caf::monitored>(worker, std::move(*head), settings.index, settings.run_key, settings.cells, settings.factory);
+    auto host = self->spawn<caf::monitored>(worker, std::move(*head), settings.index, settings.run_key, settings.cells,
+                                            settings.factory);
     destroy(host);
     self->receive([](const caf::down_msg&) {});
   }

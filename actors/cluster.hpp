@@ -15,8 +15,8 @@
 #include "actors/stage/partition.hpp"
 #include "transport/tensor_port.hpp"
 
-// The actor system as the rest of Troupe sees it: no CAF header needed. A head holds the supervisor and its node agent; a
-// worker process hosts shard actors; with threads, the head's own process does.
+// The actor system as the rest of Troupe sees it: no CAF header needed. A head holds the supervisor and its node agent;
+// a worker process hosts shard actors; with threads, the head's own process does.
 
 namespace troupe {
 
@@ -49,7 +49,7 @@ struct process_end {
 
 /// Starts and watches worker processes; the operating system's side of a node agent.
 class process_launcher {
- public:
+public:
   virtual ~process_launcher() = default;
   /// Starts worker `index`; returns its pid. `ended` runs once on another thread when it is gone.
   virtual result<int> start(std::uint32_t index, std::function<void(process_end)> ended) = 0;
@@ -67,17 +67,18 @@ struct cluster_settings {
   stage_split split;
   schedule plan;
   std::uint64_t steps = 1;
-  std::int64_t target_rows = 1;       ///< of a step, over all micro-batches
-  float clip = 1;                     ///< global gradient norm; 0: never
+  std::int64_t target_rows = 1;  ///< of a step, over all micro-batches
+  float clip = 1;                ///< global gradient norm; 0: never
   std::function<float(std::uint64_t step)> learning_rate;
-  std::uint32_t grant_ahead = 4;      ///< steps that may run beyond the last commit
+  std::uint32_t grant_ahead = 4;  ///< steps that may run beyond the last commit
   std::chrono::milliseconds heartbeat{500}, start_timeout{30'000}, grace{2'000};
 };
 
 struct run_outcome {
-  int exit_code = 0;   ///< of the command: 0, 2, 3, 130, 143
-  std::string text;    ///< one sentence for a person
-  /// What a shard held of its micro-batches between forward and backward; one entry a stage, where the run ended by itself.
+  int exit_code = 0;  ///< of the command: 0, 2, 3, 130, 143
+  std::string text;   ///< one sentence for a person
+  /// What a shard held of its micro-batches between forward and backward; one entry a stage, where the run ended by
+  /// itself.
   struct activation_memory {
     std::uint64_t micro_batches = 0;  ///< at most
     std::uint64_t bytes = 0;          ///< then, measured
@@ -88,7 +89,7 @@ struct run_outcome {
 
 /// The head's actors.
 class cluster_head {
- public:
+public:
   /// Starts the supervisor and opens its port. `cells` has one progress cell a stage. With processes, `launcher` starts
   /// the workers; with threads, `factory` makes the shards here. All references must outlive the head.
   /// Errors: `invalid_argument` (the port is in use: says which key to change).
@@ -114,8 +115,8 @@ struct worker_settings {
   shard_factory factory;
 };
 
-/// A worker process's whole life: joins the head, hosts what it is told to, ends when it is told to or the head is gone.
-/// Returns the process's exit code.
+/// A worker process's whole life: joins the head, hosts what it is told to, ends when it is told to or the head is
+/// gone. Returns the process's exit code.
 int run_cluster_worker(worker_settings settings);
 
 }  // namespace troupe

@@ -7,15 +7,24 @@ namespace troupe {
 
 std::string_view to_string(event_kind kind) {
   switch (kind) {
-    case event_kind::started: return "started";
-    case event_kind::down: return "down";
-    case event_kind::restarted: return "restarted";
-    case event_kind::replayed: return "replayed";
-    case event_kind::committed: return "committed";
-    case event_kind::checkpointed: return "checkpointed";
-    case event_kind::finished: return "finished";
-    case event_kind::interrupted: return "interrupted";
-    case event_kind::gave_up: return "gave_up";
+    case event_kind::started:
+      return "started";
+    case event_kind::down:
+      return "down";
+    case event_kind::restarted:
+      return "restarted";
+    case event_kind::replayed:
+      return "replayed";
+    case event_kind::committed:
+      return "committed";
+    case event_kind::checkpointed:
+      return "checkpointed";
+    case event_kind::finished:
+      return "finished";
+    case event_kind::interrupted:
+      return "interrupted";
+    case event_kind::gave_up:
+      return "gave_up";
   }
   return "unknown";
 }

@@ -31,6 +31,7 @@ if(TROUPE_CUDA)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     endif()
     set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # as CUDA::cudart: one runtime in a process
+    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # an installed program finds it where the build did
     find_package(CUDAToolkit REQUIRED)
     message(STATUS "CUDA backend: on (${CMAKE_CUDA_COMPILER_VERSION}, sm_${CMAKE_CUDA_ARCHITECTURES})")
   endif()

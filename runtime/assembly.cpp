@@ -37,8 +37,10 @@ result<stage_split> split_of(const config& c, const layer_list& layers, const st
   stage_split split(c.parallel.split.begin(), c.parallel.split.end());
   const auto sum = std::accumulate(split.begin(), split.end(), std::size_t{0});
   if (sum != layers.size() || split.size() != static_cast<std::size_t>(c.parallel.pp))
-    return invalid(fmt::format("parallel.split: {} entries that add up to {}, but the run has parallel.pp = {} stages and {} "
-                               "layers (embedding and head counted)", split.size(), sum, c.parallel.pp, layers.size()));
+    return invalid(
+        fmt::format("parallel.split: {} entries that add up to {}, but the run has parallel.pp = {} stages and {} "
+                    "layers (embedding and head counted)",
+                    split.size(), sum, c.parallel.pp, layers.size()));
   return split;
 }
 
@@ -70,8 +72,8 @@ result<shard_parts> make_shard(const std::vector<model_definition>& models, cons
   if (parts.model->first() || parts.model->last()) {
     TROUPE_TRY(parts.data, plan.definition.data(settings_of(c)));
   }
-  parts.make_port = [ports, options = options_of(c, ports.key)](shard_id self, port_listener& listener)
-      -> result<std::unique_ptr<tensor_port>> {
+  parts.make_port = [ports, options = options_of(c, ports.key)](
+                        shard_id self, port_listener& listener) -> result<std::unique_ptr<tensor_port>> {
     if (ports.exchange != nullptr) return ports.exchange->make_port(self, listener);
     return make_ucx_port(*ports.loop, options, self, listener);
   };
@@ -81,8 +83,17 @@ result<shard_parts> make_shard(const std::vector<model_definition>& models, cons
 }  // namespace
 
 model_settings settings_of(const config& c) {
-  return {c.model.layers, c.model.hidden, c.model.heads, c.model.seq_len, c.model.vocab, c.model.tied, c.data.path,
-          c.train.micro_batch, c.train.global_batch, c.train.steps, static_cast<std::uint64_t>(c.train.seed)};
+  return {c.model.layers,
+          c.model.hidden,
+          c.model.heads,
+          c.model.seq_len,
+          c.model.vocab,
+          c.model.tied,
+          c.data.path,
+          c.train.micro_batch,
+          c.train.global_batch,
+          c.train.steps,
+          static_cast<std::uint64_t>(c.train.seed)};
 }
 
 result<model_plan> plan_model(const config& c, const std::vector<model_definition>& models) {
@@ -95,7 +106,8 @@ result<model_plan> plan_model(const config& c, const std::vector<model_definitio
   TROUPE_TRY(plan.split, split_of(c, plan.layers, plan.specs));
   plan.target_rows = data->target_rows();
   plan.micro_batches = static_cast<std::uint32_t>(c.train.global_batch / c.train.micro_batch);
-  TROUPE_TRY(plan.plan, make_schedule(c.parallel.schedule, {static_cast<std::uint32_t>(c.parallel.pp), plan.micro_batches}));
+  TROUPE_TRY(plan.plan,
+             make_schedule(c.parallel.schedule, {static_cast<std::uint32_t>(c.parallel.pp), plan.micro_batches}));
   return plan;
 }
 

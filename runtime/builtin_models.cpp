@@ -22,7 +22,8 @@ result<model_definition> find_model(const std::vector<model_definition>& models,
     if (m.kind == kind) return m;
     known.push_back(m.kind);
   }
-  return invalid(fmt::format("model.kind: no model is called '{}'; this program has: {}", kind, fmt::join(known, ", ")));
+  return invalid(
+      fmt::format("model.kind: no model is called '{}'; this program has: {}", kind, fmt::join(known, ", ")));
 }
 
 }  // namespace troupe

@@ -25,32 +25,32 @@ struct config {
     std::int64_t pp = 2;
     std::string schedule = "1f1b";
     std::string device = "cpu";
-    std::vector<std::int64_t> split;         ///< layers per stage, embedding and head counted; empty: balanced by cost
+    std::vector<std::int64_t> split;  ///< layers per stage, embedding and head counted; empty: balanced by cost
     std::int64_t threads_per_shard = 1;
-    bool oversubscribe = false;              ///< more shards than cores are an error without it
-    std::string workers = "processes";       ///< or threads
+    bool oversubscribe = false;         ///< more shards than cores are an error without it
+    std::string workers = "processes";  ///< or threads
   } parallel;
   struct {
     std::int64_t steps = 100, global_batch = 16, micro_batch = 2;  ///< sequences
     double lr = 1e-3, weight_decay = 0.1;
-    double clip = 1.0;                       ///< of the global gradient norm; 0: never clipped
+    double clip = 1.0;  ///< of the global gradient norm; 0: never clipped
     double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-    std::int64_t warmup_steps = 0;           ///< lr rises linearly over them
-    double min_lr_ratio = 1.0;               ///< cosine decay to this share of lr at the last step; 1: constant
+    std::int64_t warmup_steps = 0;  ///< lr rises linearly over them
+    double min_lr_ratio = 1.0;      ///< cosine decay to this share of lr at the last step; 1: constant
     std::int64_t seed = 1;
     std::string dtype = "f32";
   } train;
   struct {
-    std::string route = "auto";              ///< auto (shared memory inside a machine), shm, tcp
-    std::string device = "lo";               ///< the only network device that is listened on
+    std::string route = "auto";  ///< auto (shared memory inside a machine), shm, tcp
+    std::string device = "lo";   ///< the only network device that is listened on
     bool checksum = true;
     std::int64_t spin_us = 20;
     std::int64_t handshake_timeout_ms = 10'000;
-    std::int64_t control_port = 0;           ///< 0: any free one, on loopback
+    std::int64_t control_port = 0;  ///< 0: any free one, on loopback
   } transport;
   struct {
-    std::int64_t trace_steps = 20;           ///< trace.json holds the last so many steps
-    std::int64_t print_every = 10;           ///< plain progress lines, steps
+    std::int64_t trace_steps = 20;  ///< trace.json holds the last so many steps
+    std::int64_t print_every = 10;  ///< plain progress lines, steps
   } observe;
   struct {
     std::int64_t grace_ms = 2'000;           ///< between asking a worker to end and killing it
@@ -61,8 +61,8 @@ struct config {
 
 /// Where a value came from: "default", "run.toml:12", "--set", "TROUPE_TRAIN_STEPS".
 struct config_origin {
-  std::string key;     ///< "train.steps"
-  std::string value;   ///< as TOML
+  std::string key;    ///< "train.steps"
+  std::string value;  ///< as TOML
   std::string origin;
 };
 
@@ -73,8 +73,8 @@ struct loaded_config {
 
 /// Reads `path` (empty: defaults only), then `TROUPE_SECTION_KEY` variables, then `overrides` ("train.steps=5"), each
 /// stronger than the one before; checks every value and the relations between them (divisibility, ranges).
-/// Errors: `invalid_argument` with one sentence: file:line or key, what is wrong, what would do; an unknown key names the
-/// nearest known one.
+/// Errors: `invalid_argument` with one sentence: file:line or key, what is wrong, what would do; an unknown key names
+/// the nearest known one.
 result<loaded_config> load_config(const std::string& path, const std::vector<std::string>& overrides);
 
 /// Parses TOML text that `to_toml` wrote; for workers, which get their config over the control plane.

@@ -20,9 +20,10 @@ status check_cores(const config& c) {
   const auto wanted = c.parallel.pp * c.parallel.threads_per_shard;
   const auto have = usable_cores();
   if (c.parallel.device != "cpu" || wanted <= have || c.parallel.oversubscribe) return {};
-  return invalid(fmt::format("parallel.pp = {} with {} compute thread(s) a shard needs {} cores and this machine offers {}; lower "
-                             "parallel.pp, or set parallel.oversubscribe = true to share cores", c.parallel.pp,
-                             c.parallel.threads_per_shard, wanted, have));
+  return invalid(
+      fmt::format("parallel.pp = {} with {} compute thread(s) a shard needs {} cores and this machine offers {}; lower "
+                  "parallel.pp, or set parallel.oversubscribe = true to share cores",
+                  c.parallel.pp, c.parallel.threads_per_shard, wanted, have));
 }
 
 status check_shared_memory(const config& c) {
@@ -30,11 +31,14 @@ status check_shared_memory(const config& c) {
   struct statvfs info {};
   const auto wanted = shared_bytes_per_worker * static_cast<std::uint64_t>(c.parallel.pp);
   if (::statvfs("/dev/shm", &info) != 0)
-    return invalid("/dev/shm is missing and shared memory between workers needs it; mount it, or set transport.route = \"tcp\"");
+    return invalid(
+        "/dev/shm is missing and shared memory between workers needs it; mount it, or set transport.route = \"tcp\"");
   const auto free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
   if (free >= wanted) return {};
-  return invalid(fmt::format("/dev/shm has {} MiB free and {} workers need about {} MiB; enlarge it (mount -o remount,size=1G "
-                             "/dev/shm), or set transport.route = \"tcp\"", free >> 20, c.parallel.pp, wanted >> 20));
+  return invalid(
+      fmt::format("/dev/shm has {} MiB free and {} workers need about {} MiB; enlarge it (mount -o remount,size=1G "
+                  "/dev/shm), or set transport.route = \"tcp\"",
+                  free >> 20, c.parallel.pp, wanted >> 20));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ cluster_settings cluster_of(const config& c, const model_plan& plan, const run_k
 
 // Remembers the first and the last loss for the closing words; passes everything on.
 class closing_words final : public run_listener {
- public:
+public:
   explicit closing_words(run_listener& next) : next_(next) {}
   void step_committed(const step_report& r) override {
     if (r.step == 0) first_ = r.loss;
@@ -60,14 +60,19 @@ class closing_words final : public run_listener {
 
   void print(const std::string& directory, bool has_trace) const {
     if (steps_ == 0) return;
-    fmt::print(stderr, "loss {:.4f} after {} steps (it began at {:.4f})\nrun directory: {}\n", last_, steps_, first_, directory);
+    fmt::print(stderr, "loss {:.4f} after {} steps (it began at {:.4f})\nrun directory: {}\n", last_, steps_, first_,
+               directory);
     // The whole line after "next: " can be pasted into a shell.
     const auto program = for_shell(::program_invocation_name);
-    if (has_trace) fmt::print(stderr, "next: {} trace show {}  # draws the timeline of the last steps\n", program, for_shell(directory));
-    else fmt::print(stderr, "next: {} run {}  # the same run again, into a new folder\n", program, for_shell(directory + "/config.toml"));
+    if (has_trace)
+      fmt::print(stderr, "next: {} trace show {}  # draws the timeline of the last steps\n", program,
+                 for_shell(directory));
+    else
+      fmt::print(stderr, "next: {} run {}  # the same run again, into a new folder\n", program,
+                 for_shell(directory + "/config.toml"));
   }
 
- private:
+private:
   static std::string for_shell(const std::string& word) {
     if (word.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~!") == word.npos) return word;
     std::string quoted = "'";
@@ -81,13 +86,13 @@ class closing_words final : public run_listener {
 
 // First signal: end the run in good order. Second: end everything now.
 class interruption {
- public:
+public:
   interruption(event_loop& loop, cluster_head& head, worker_launcher& launcher)
       : signals_(loop.context(), SIGINT, SIGTERM, SIGUSR1), head_(head), launcher_(launcher) {
     wait();
   }
 
- private:
+private:
   void wait() {
     signals_.async_wait([this](const boost::system::error_code& e, int signal) {
       if (e) return;
@@ -138,8 +143,8 @@ int run_command(const run_request& request, const std::vector<model_definition>&
   auto head = cluster_head::start(std::move(settings), words, page->cells(), processes ? &launcher : nullptr,
                                   make_shard_factory(models, ports));
   if (!head) return refuse(head.error());
-  launcher.configure({"127.0.0.1", to_hex(key), (*head)->port(), directory->path().string(), c.parallel.threads_per_shard,
-                      page->descriptor()});
+  launcher.configure({"127.0.0.1", to_hex(key), (*head)->port(), directory->path().string(),
+                      c.parallel.threads_per_shard, page->descriptor()});
   run_outcome outcome;
   {
     interruption on_signal(loop, **head, launcher);

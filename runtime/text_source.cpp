@@ -48,7 +48,8 @@ result<std::vector<std::uint8_t>> read_corpus(const std::string& path) {
   }
   std::vector<std::uint8_t> bytes;
   for (const auto& f : files) TROUPE_CHECK(append_file(f, bytes));
-  if (bytes.empty()) return invalid(fmt::format("data.path: {} holds no text; name a file with some, or a folder of them", path));
+  if (bytes.empty())
+    return invalid(fmt::format("data.path: {} holds no text; name a file with some, or a folder of them", path));
   return bytes;
 }
 
@@ -56,8 +57,10 @@ result<std::unique_ptr<data_source>> text_source::open(const model_settings& set
   TROUPE_TRY(auto tokens, read_corpus(settings.data_path));
   const auto needed = static_cast<std::size_t>(settings.seq_len) + 2;
   if (tokens.size() < needed)
-    return invalid(fmt::format("data.path: {} has {} tokens and model.seq_len = {} needs at least {}; use a longer text or a "
-                               "smaller model.seq_len", settings.data_path, tokens.size(), settings.seq_len, needed));
+    return invalid(
+        fmt::format("data.path: {} has {} tokens and model.seq_len = {} needs at least {}; use a longer text or a "
+                    "smaller model.seq_len",
+                    settings.data_path, tokens.size(), settings.seq_len, needed));
   return std::unique_ptr<data_source>(new text_source(settings, std::move(tokens)));
 }
 

@@ -9,14 +9,14 @@
 
 namespace troupe {
 
-/// The bytes of a text file, or of all files of a folder in name order (links and sub-folders left out), as tokens 0..255.
-/// Errors: `invalid_argument`: missing, unreadable or empty, with the path.
+/// The bytes of a text file, or of all files of a folder in name order (links and sub-folders left out), as tokens
+/// 0..255. Errors: `invalid_argument`: missing, unreadable or empty, with the path.
 result<std::vector<std::uint8_t>> read_corpus(const std::string& path);
 
 /// Sequences from a flat token array: sequence i of step k starts at token
 /// ((k·global_batch + i)·seq_len) mod (n_tokens − seq_len − 1); targets are the tokens one later.
 class text_source final : public data_source {
- public:
+public:
   /// Errors: those of `read_corpus`, and a corpus shorter than seq_len + 2 tokens.
   static result<std::unique_ptr<data_source>> open(const model_settings& settings);
 
@@ -24,7 +24,7 @@ class text_source final : public data_source {
   tensor_spec target() const override { return input(); }
   status read(std::uint64_t step, std::uint32_t micro_batch, const tensor& input, const tensor& target) override;
 
- private:
+private:
   text_source(model_settings settings, std::vector<std::uint8_t> tokens)
       : settings_(std::move(settings)), tokens_(std::move(tokens)) {}
   model_settings settings_;

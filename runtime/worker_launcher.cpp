@@ -24,7 +24,9 @@ namespace {
 error system_error(std::string where) { return {errc::system_failure, where + ": " + std::strerror(errno), errno}; }
 
 int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-int send_by_pidfd(int pidfd, int signal) { return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0)); }
+int send_by_pidfd(int pidfd, int signal) {
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));
+}
 
 process_end reap(int pid) {
   int status = 0;
@@ -83,7 +85,9 @@ result<progress_page> progress_page::adopt(int descriptor) {
 }
 
 progress_page::progress_page(progress_page&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), cells_(std::exchange(other.cells_, nullptr)), count_(other.count_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      cells_(std::exchange(other.cells_, nullptr)),
+      count_(other.count_) {}
 
 progress_page::~progress_page() {
   if (cells_ != nullptr) ::munmap(static_cast<void*>(cells_), count_ * sizeof(progress_cell));
@@ -118,10 +122,11 @@ result<int> worker_launcher::start(std::uint32_t index, std::function<void(proce
 }
 
 result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(process_end)> ended) {
-  std::vector<std::string> arguments{"/proc/self/exe",      "worker", "--head-address", settings_.head_address,
-                                     "--head-port",         std::to_string(settings_.head_port),
-                                     "--index",             std::to_string(index),
-                                     "--cells",          std::to_string(cells_in_child)};
+  std::vector<std::string> arguments{"/proc/self/exe", "worker",
+                                     "--head-address", settings_.head_address,
+                                     "--head-port",    std::to_string(settings_.head_port),
+                                     "--index",        std::to_string(index),
+                                     "--cells",        std::to_string(cells_in_child)};
   arguments[0] = "troupe";
   auto environment = child_environment(settings_.run_key, settings_.threads_per_worker);
   const auto log = fmt::format("{}/worker-{}.log", settings_.log_folder, index);
@@ -143,7 +148,8 @@ result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(proce
   posix_spawnattr_setsigmask(&how, &none);
   posix_spawnattr_setsigdefault(&how, &all);
   int pid = 0;
-  const int refused = ::posix_spawn(&pid, "/proc/self/exe", &files, &how, pointers(arguments).data(), pointers(environment).data());
+  const int refused =
+      ::posix_spawn(&pid, "/proc/self/exe", &files, &how, pointers(arguments).data(), pointers(environment).data());
   posix_spawnattr_destroy(&how);
   posix_spawn_file_actions_destroy(&files);
   if (refused != 0) {
@@ -157,7 +163,8 @@ result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(proce
     reap(pid);
     return why;
   }
-  auto c = std::make_shared<child>(child{pid, boost::asio::posix::stream_descriptor(loop_.context(), pidfd), std::move(ended)});
+  auto c = std::make_shared<child>(
+      child{pid, boost::asio::posix::stream_descriptor(loop_.context(), pidfd), std::move(ended)});
   {
     std::lock_guard lock(mutex_);
     children_[index] = c;
@@ -168,19 +175,21 @@ result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(proce
 
 void worker_launcher::watch(std::uint32_t index, std::shared_ptr<child> c) {
   auto& pidfd = c->pidfd;
-  pidfd.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this, index, c](const boost::system::error_code& e) {
-    if (e) return;
-    {
-      std::lock_guard lock(mutex_);
-      children_.erase(index);
-    }
-    c->ended(reap(c->pid));
-  });
+  pidfd.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                   [this, index, c](const boost::system::error_code& e) {
+                     if (e) return;
+                     {
+                       std::lock_guard lock(mutex_);
+                       children_.erase(index);
+                     }
+                     c->ended(reap(c->pid));
+                   });
 }
 
 void worker_launcher::signal(std::uint32_t index, int signal) {
   std::lock_guard lock(mutex_);
-  if (auto found = children_.find(index); found != children_.end()) send_by_pidfd(found->second->pidfd.native_handle(), signal);
+  if (auto found = children_.find(index); found != children_.end())
+    send_by_pidfd(found->second->pidfd.native_handle(), signal);
 }
 
 void worker_launcher::signal_all(int signal) {

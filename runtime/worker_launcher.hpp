@@ -12,9 +12,10 @@
 
 namespace troupe {
 
-/// Shared memory without a name that head and workers map: one progress cell a stage, readable after its writer's death.
+/// Shared memory without a name that head and workers map: one progress cell a stage, readable after its writer's
+/// death.
 class progress_page {
- public:
+public:
   static result<progress_page> make(std::size_t cells);
   /// Maps the page behind an inherited descriptor.
   static result<progress_page> adopt(int descriptor);
@@ -25,7 +26,7 @@ class progress_page {
   std::span<progress_cell> cells() const noexcept { return {cells_, count_}; }
   int descriptor() const noexcept { return descriptor_; }
 
- private:
+private:
   progress_page(int descriptor, progress_cell* cells, std::size_t count)
       : descriptor_(descriptor), cells_(cells), count_(count) {}
   static result<progress_page> map(int descriptor, std::size_t count);
@@ -34,14 +35,14 @@ class progress_page {
   std::size_t count_ = 0;
 };
 
-/// Starts this program again as `troupe worker` for each index and watches it by pidfd on `loop`. A worker dies with the
-/// head. Whatever still runs when the launcher goes is killed and waited for.
+/// Starts this program again as `troupe worker` for each index and watches it by pidfd on `loop`. A worker dies with
+/// the head. Whatever still runs when the launcher goes is killed and waited for.
 class worker_launcher final : public process_launcher {
- public:
+public:
   struct settings {
     std::string head_address, run_key;
     std::uint16_t head_port = 0;
-    std::string log_folder;            ///< worker-<index>.log is written there
+    std::string log_folder;  ///< worker-<index>.log is written there
     std::int64_t threads_per_worker = 1;
     int cells_descriptor = -1;
   };
@@ -54,7 +55,7 @@ class worker_launcher final : public process_launcher {
   void signal(std::uint32_t index, int signal) override;
   void signal_all(int signal);
 
- private:
+private:
   struct child {
     int pid = 0;
     boost::asio::posix::stream_descriptor pidfd;

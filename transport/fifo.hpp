@@ -10,7 +10,7 @@ namespace troupe {
 /// `std::deque` does every few elements.
 template <class T>
 class fifo {
- public:
+public:
   bool empty() const noexcept { return head_ == items_.size(); }
   std::size_t size() const noexcept { return items_.size() - head_; }
   void push(T item) { items_.push_back(std::move(item)); }
@@ -33,7 +33,7 @@ class fifo {
     head_ = 0;
   }
 
- private:
+private:
   std::vector<T> items_;
   std::size_t head_ = 0;
 };

@@ -50,10 +50,14 @@ struct port_core {
 
 void tell(port_listener& listener, shard_id peer, notice&& what) {
   switch (what.what) {
-    case notice::kind::arrived: return listener.arrived(what.message.id, std::move(what.message.payload));
-    case notice::kind::ready: return listener.peer_ready(peer);
-    case notice::kind::closed: return listener.peer_closed(peer);
-    case notice::kind::failed: return listener.peer_failed(peer, what.why);
+    case notice::kind::arrived:
+      return listener.arrived(what.message.id, std::move(what.message.payload));
+    case notice::kind::ready:
+      return listener.peer_ready(peer);
+    case notice::kind::closed:
+      return listener.peer_closed(peer);
+    case notice::kind::failed:
+      return listener.peer_failed(peer, what.why);
   }
 }
 
@@ -143,7 +147,7 @@ struct in_process_exchange::state {
 };
 
 class in_process_exchange::state::port final : public tensor_port {
- public:
+public:
   port(std::shared_ptr<state> exchange, std::shared_ptr<port_core> core)
       : exchange_(std::move(exchange)), core_(std::move(core)) {}
   ~port() override;
@@ -159,7 +163,7 @@ class in_process_exchange::state::port final : public tensor_port {
   port_counters counters() const override;
   std::string route(shard_id) const override { return "in process"; }
 
- private:
+private:
   /// Runs `change` on the connection to `peer` under the lock, then tells both listeners what came of it.
   template <class Change>
   void with_link(shard_id peer, Change change) {

@@ -9,13 +9,13 @@ namespace troupe {
 /// Joins the ports of one process: a send is a hand-over of the tensor, no byte is copied.
 /// Outlives its ports. Thread-safe.
 class in_process_exchange {
- public:
+public:
   in_process_exchange();
   ~in_process_exchange();
   /// `listener` must outlive the port.
   std::unique_ptr<tensor_port> make_port(shard_id self, port_listener& listener);
 
- private:
+private:
   struct state;
   std::shared_ptr<state> state_;
 };

@@ -8,7 +8,7 @@ namespace troupe {
 /// Hands objects out and takes them back, keeping their addresses and their memory. For one thread.
 template <class T>
 class object_pool {
- public:
+public:
   T* take() {
     if (free_.empty()) {
       all_.push_back(std::make_unique<T>());
@@ -27,7 +27,7 @@ class object_pool {
   }
   std::size_t in_use() const noexcept { return all_.size() - free_.size(); }
 
- private:
+private:
   std::vector<std::unique_ptr<T>> all_;
   std::vector<T*> free_;
 };

@@ -21,8 +21,9 @@ struct port_options {
   std::chrono::milliseconds handshake_timeout{10'000};  ///< HELLO both ways, retried inside
   std::chrono::milliseconds drain_timeout{5'000};       ///< from disconnect to goodbye
   std::chrono::microseconds spin{20};                   ///< busy poll after the last event, then sleep on the event fd
-  std::size_t max_payload_bytes = std::size_t{4} << 30; ///< beyond it a message is refused before anything is allocated
-  bool payload_checksum = true;                         ///< xxh3 over every payload
+  std::size_t max_payload_bytes = std::size_t{4}
+                                  << 30;  ///< beyond it a message is refused before anything is allocated
+  bool payload_checksum = true;           ///< xxh3 over every payload
 };
 
 }  // namespace troupe

@@ -8,9 +8,12 @@ std::string to_string(shard_id id) { return fmt::format("r{}/s{}/t{}", id.replic
 
 static std::string_view name_of(message_kind kind) {
   switch (kind) {
-    case message_kind::activation: return "activation";
-    case message_kind::gradient: return "gradient";
-    case message_kind::shared_gradient: return "shared gradient";
+    case message_kind::activation:
+      return "activation";
+    case message_kind::gradient:
+      return "gradient";
+    case message_kind::shared_gradient:
+      return "shared gradient";
   }
   return "unknown kind";
 }

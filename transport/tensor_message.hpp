@@ -19,9 +19,9 @@ std::string to_string(shard_id id);
 
 /// What a tensor message carries; its name says what is now true at the sender.
 enum class message_kind : std::uint8_t {
-  activation = 1,     ///< a stage's output, for the next stage
-  gradient = 2,       ///< the gradient of a stage's input, for the stage before
-  shared_gradient = 3 ///< the gradient of a parameter that two stages share, at the end of a step
+  activation = 1,      ///< a stage's output, for the next stage
+  gradient = 2,        ///< the gradient of a stage's input, for the stage before
+  shared_gradient = 3  ///< the gradient of a parameter that two stages share, at the end of a step
 };
 
 /// What a message is. The receiver matches by this and never by order of arrival.

@@ -17,7 +17,7 @@ using port_address = std::vector<std::byte>;
 /// The owner of a port. Calls come from the port's own thread (UCX) or from the sender's (in process), never two at a
 /// time for one peer, and must not block: post to the owner and return.
 class port_listener {
- public:
+public:
   virtual ~port_listener() = default;
   /// The handshake with `peer` is done in both directions; tensors may flow.
   virtual void peer_ready(shard_id peer) = 0;
@@ -42,21 +42,25 @@ struct port_counters {
   std::uint64_t waits_for_credit = 0;   ///< sends that had to queue
 };
 
-/// One shard's door to the data plane. `connect`, `send`, `consumed`, `disconnect` and `counters` may be called from any
-/// thread; they hand over and return. A send never blocks its caller: without credit the tensor waits in the port (the
-/// schedule bounds how many), and it keeps its reference until the payload has left.
+/// One shard's door to the data plane. `connect`, `send`, `consumed`, `disconnect` and `counters` may be called from
+/// any thread; they hand over and return. A send never blocks its caller: without credit the tensor waits in the port
+/// (the schedule bounds how many), and it keeps its reference until the payload has left.
 class tensor_port {
- public:
-  virtual ~tensor_port() = default;  ///< Force-closes what is still open and joins nothing that is not its own.
+public:
+  /// Force-closes what is still open and joins nothing that is not its own. Its listener is told nothing, and is not
+  /// called any more once this returns.
+  virtual ~tensor_port() = default;
 
   virtual shard_id self() const noexcept = 0;
   virtual const port_address& address() const noexcept = 0;
 
-  /// Starts the handshake with `peer`, repeated until `handshake_timeout`; then `peer_ready` or `peer_failed`.
-  /// Both sides call it. `credits` is how many messages the peer may have unconsumed here.
+  /// Starts the handshake with `peer`, repeated until `handshake_timeout`; then `peer_ready` or `peer_failed`. (In
+  /// process there is no deadline.) Ignored while a connection stands: the last one must have failed or closed. Both
+  /// sides call it. `credits` is how many messages the peer may have unconsumed here.
   virtual void connect(shard_id peer, port_address where, std::uint32_t credits) = 0;
-  /// Sends a contiguous host tensor to `id.destination`, which must be connected (else it is counted and dropped with
-  /// `peer_failed` already given). The bytes must not change until the tensor's last reference here is dropped.
+  /// Sends a contiguous host tensor to `id.destination`, which must be connected (else it is counted as foreign and
+  /// dropped, with `peer_failed` already given); before the handshake is done it waits. The bytes must not change until
+  /// the tensor's last reference here is dropped.
   virtual void send(const message_id& id, tensor payload) = 0;
   /// Gives the credit of an arrived message back to its sender.
   virtual void consumed(const message_id& id) = 0;

@@ -39,8 +39,8 @@ settings settings_of(const port_options& options) {
           // copied through segments that stay in the cache, and large payloads still wait for their receiver.
           {"ZCOPY_THRESH", "inf"},
           {"PUT_ENABLE", "n"},
-          {"TX_SEG_SIZE", "256kb"},
-          {"RX_SEG_SIZE", "256kb"},
+          {"TX_SEG_SIZE", "512kb"},
+          {"RX_SEG_SIZE", "512kb"},
           {"RNDV_THRESH", "8kb"}};
 }
 
@@ -76,8 +76,8 @@ result<ucp_context> ucp_context::make(const port_options& options) {
 
 void set_ucx_environment() {
   constexpr int keep_the_users = 0;
-  setenv("UCX_ERROR_SIGNALS", "", keep_the_users);       // else UCX takes SIGSEGV, SIGBUS, SIGFPE and SIGILL over
-  setenv("UCX_LOG_LEVEL", "error", keep_the_users);      // a peer's death is our news, not a warning on stderr
+  setenv("UCX_ERROR_SIGNALS", "", keep_the_users);   // else UCX takes SIGSEGV, SIGBUS, SIGFPE and SIGILL over
+  setenv("UCX_LOG_LEVEL", "error", keep_the_users);  // a peer's death is our news, not a warning on stderr
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", keep_the_users);
   setenv("UCX_MM_ERROR_HANDLING", "y", keep_the_users);  // for programs of the same job that use UCX by themselves
 }

@@ -13,13 +13,13 @@ namespace troupe {
 
 /// Owns one `ucp_context_h`: UCX's library state for one route.
 class ucp_context {
- public:
+public:
   /// Settings come from `options` and win over the environment. Errors: `invalid_argument` (no such network device),
   /// `system_failure`.
   static result<ucp_context> make(const port_options& options);
   ucp_context_h get() const noexcept { return handle_.get(); }  ///< Borrowed, while this lives.
 
- private:
+private:
   struct cleanup {
     void operator()(ucp_context_h c) const noexcept { ucp_cleanup(c); }
   };

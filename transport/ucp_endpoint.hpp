@@ -12,7 +12,7 @@ namespace troupe {
 /// Owns one `ucp_ep_h`: the way to one peer. It reports failures (error mode PEER), can therefore be force-closed, and
 /// must be closed and `finished()` before it is destroyed: until then UCX may still read its operations' memory.
 class ucp_endpoint {
- public:
+public:
   /// An endpoint to the worker whose address is `where`; `alarm` is set when UCX reports its failure.
   /// Errors: `peer_unreachable`.
   static result<std::unique_ptr<ucp_endpoint>> make(ucp_worker_h worker, const port_address& where, bool& alarm);
@@ -38,14 +38,14 @@ class ucp_endpoint {
   void begin_operation() noexcept { ++operations_; }
   void end_operation() noexcept { --operations_; }
 
- private:
+private:
   /// A request of UCX's that is polled and not called back.
   class polled_request {
-   public:
+  public:
     void hold(void* request) noexcept { request_ = UCS_PTR_IS_PTR(request) ? request : nullptr; }
     bool finished() noexcept;
 
-   private:
+  private:
     void* request_ = nullptr;
   };
 

@@ -17,8 +17,8 @@ result<ucp_worker> ucp_worker::make(ucp_context_h context) {
 
 status ucp_worker::set_handler(ucp_am_recv_callback_t handler, void* arg) {
   ucp_am_handler_param_t param{};
-  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                     UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                     UCP_AM_HANDLER_PARAM_FIELD_ARG;
   param.id = 0;
   param.flags = UCP_AM_FLAG_WHOLE_MSG;
   param.cb = handler;

@@ -13,7 +13,7 @@ namespace troupe {
 /// Owns one `ucp_worker_h`, the progress engine behind a port's endpoints.
 /// Only the thread that calls `progress()` may use the worker or its endpoints, and no callback may progress it.
 class ucp_worker {
- public:
+public:
   /// Creates a worker on `context`, which must outlive it. Errors: `out_of_memory`, `system_failure`.
   static result<ucp_worker> make(ucp_context_h context);
 
@@ -29,7 +29,7 @@ class ucp_worker {
   bool arm() noexcept { return ucp_worker_arm(handle_.get()) == UCS_OK; }
   ucp_worker_h get() const noexcept { return handle_.get(); }  ///< Borrowed, while this lives.
 
- private:
+private:
   struct destroy {
     void operator()(ucp_worker_h w) const noexcept { ucp_worker_destroy(w); }
   };

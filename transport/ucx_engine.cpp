@@ -43,8 +43,7 @@ result<std::unique_ptr<ucx_engine>> ucx_engine::make(const port_options& options
                                                      port_listener& listener) {
   TROUPE_TRY(auto context, ucp_context::make(options));
   TROUPE_TRY(auto worker, ucp_worker::make(context.get()));
-  std::unique_ptr<ucx_engine> engine(
-      new ucx_engine(std::move(context), std::move(worker), options, self, listener));
+  std::unique_ptr<ucx_engine> engine(new ucx_engine(std::move(context), std::move(worker), options, self, listener));
   TROUPE_CHECK(engine->open());
   return engine;
 }

@@ -19,13 +19,13 @@ namespace troupe {
 /// Counters with one writer and any readers.
 struct shared_counters {
   class counter {
-   public:
+  public:
     void add(std::uint64_t n = 1) noexcept {
       value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }
     std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
 
-   private:
+  private:
     std::atomic<std::uint64_t> value_{0};
   };
   counter messages_sent, messages_received, bytes_sent, bytes_received;
@@ -37,7 +37,7 @@ struct shared_counters {
 /// for whichever cause comes first. Knows nothing of threads: all calls but `counters` and `set_epoch` are for one
 /// thread. It calls its listener from `progress` and `settle`; the listener may call back from within.
 class ucx_engine {
- public:
+public:
   using clock = ucx_peer::clock;
 
   static result<std::unique_ptr<ucx_engine>> make(const port_options& options, shard_id self, port_listener& listener);
@@ -60,8 +60,8 @@ class ucx_engine {
 
   /// Lets UCX work; returns how many events it handled.
   unsigned progress() { return worker_.progress(); }
-  /// Does what may not be done within UCX's callbacks: ends failed connections, closes endpoints. After every `progress`
-  /// and every call from outside.
+  /// Does what may not be done within UCX's callbacks: ends failed connections, closes endpoints. After every
+  /// `progress` and every call from outside.
   void settle() {
     if (alarm_ || unsettled_ || !closing_.empty()) settle_slowly();
   }
@@ -78,7 +78,7 @@ class ucx_engine {
   /// The listener is going: it is not called any more.
   void mute() noexcept { listener_ = nullptr; }
 
- private:
+private:
   struct send_operation {
     wire_header header;  // UCX reads it until the operation is complete
     tensor payload;

@@ -31,8 +31,8 @@ void ucx_engine::ask(ucx_peer& peer, clock::time_point now) {
     }
     peer.endpoint = *std::move(endpoint);
   } while (peer.endpoints_made < peer.endpoints_wanted);
-  // Over tcp, UCX 1.13 aborts when a peer dies while UCX's answer to it waits for a connection. So the first frame waits
-  // until our own connection stands: who has heard from us can be answered by us at once.
+  // Over tcp, UCX 1.13 aborts when a peer dies while UCX's answer to it waits for a connection. So the first frame
+  // waits until our own connection stands: who has heard from us can be answered by us at once.
   peer.endpoint->flush();
 }
 
@@ -142,7 +142,8 @@ void ucx_engine::settle(ucx_peer& peer, clock::time_point now) {
     const bool over = !peer.endpoint || peer.endpoint->flushed() || trouble != UCS_OK || now >= peer.deadline;
     if (over) return end_with_goodbye(peer);
     unsettled_ = true;
-  } else if (peer.endpoints_wanted > peer.endpoints_made || (peer.stage == peer_stage::asking && now >= peer.retry_at)) {
+  } else if (peer.endpoints_wanted > peer.endpoints_made ||
+             (peer.stage == peer_stage::asking && now >= peer.retry_at)) {
     ask(peer, now);
   } else if (trouble != UCS_OK && peer.stage == peer_stage::asking) {
     peer.last_trouble = fmt::format("(the last try ended with: {})", ucs_status_string(trouble));
@@ -183,8 +184,9 @@ void ucx_engine::retire_endpoint(ucx_peer& peer) {
 }
 
 /// UCX 1.13 never ends a rendezvous over shared memory whose endpoint is closed by force while its queue to the peer is
-/// full, as the queue to a dead or stopped peer soon is. The closed endpoint reads no payload any more, so what was to be
-/// sent is let go here. What was to be received stays: a frame that is still in our own queue might be written into it.
+/// full, as the queue to a dead or stopped peer soon is. The closed endpoint reads no payload any more, so what was to
+/// be sent is let go here. What was to be received stays: a frame that is still in our own queue might be written into
+/// it.
 void ucx_engine::orphan_operations(ucx_peer& peer) {
   sends_.for_each([&](send_operation& operation) {
     if (operation.endpoint != peer.endpoint.get()) return;

@@ -32,8 +32,8 @@ void ucx_engine::send_control(ucx_peer& peer, frame_type type, std::uint64_t num
   operation->header.number = number;
   operation->header.credits = credits;
   if (type == frame_type::hello) operation->header.incarnation = peer.endpoints_made;
-  // The answer to a hello asks UCX for its own answer, so that it resolves the peer's endpoint before any tensor: without
-  // that, over shared memory, a peer's death is never noticed once its queue is full.
+  // The answer to a hello asks UCX for its own answer, so that it resolves the peer's endpoint before any tensor:
+  // without that, over shared memory, a peer's death is never noticed once its queue is full.
   post(peer, operation, type == frame_type::hello_ack ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);
 }
 
@@ -200,8 +200,8 @@ void ucx_engine::fetch(ucx_peer& peer, const wire_header& header, tensor room, v
     ucp_request_free(request);
     done->engine->fetched(done, status);
   };
-  void* request = ucp_am_recv_data_nbx(worker_.get(), descriptor, operation->payload.raw(),
-                                       operation->payload.bytes(), &param);
+  void* request =
+      ucp_am_recv_data_nbx(worker_.get(), descriptor, operation->payload.raw(), operation->payload.bytes(), &param);
   if (!UCS_PTR_IS_PTR(request)) fetched(operation, UCS_PTR_STATUS(request));  // no callback will come
 }
 

@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// A port over UCX active messages: one context and worker of its own, driven on `loop`'s thread through UCX's event fd.
-/// `loop` and `listener` must outlive it. Errors: `invalid_argument` (device unknown), `system_failure` (UCX's status in
-/// `native`, its text and the remedy in `where`).
+/// A port over UCX active messages: one context and worker of its own, driven on `loop`'s thread through UCX's event
+/// fd. `loop` and `listener` must outlive it. Errors: `invalid_argument` (device unknown), `system_failure` (UCX's
+/// status in `native`, its text and the remedy in `where`).
 result<std::unique_ptr<tensor_port>> make_ucx_port(event_loop& loop, const port_options& options, shard_id self,
                                                    port_listener& listener);
 

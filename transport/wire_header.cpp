@@ -43,18 +43,30 @@ header_fault check_control(const wire_header& h) noexcept {
 
 std::string_view to_string(header_fault fault) noexcept {
   switch (fault) {
-    case header_fault::none: return "none";
-    case header_fault::wrong_size: return "wrong size";
-    case header_fault::wrong_magic: return "wrong magic";
-    case header_fault::wrong_version: return "wrong version";
-    case header_fault::wrong_checksum: return "wrong checksum";
-    case header_fault::unknown_type: return "unknown type";
-    case header_fault::unknown_kind: return "unknown kind";
-    case header_fault::unknown_dtype: return "unknown dtype";
-    case header_fault::wrong_rank: return "wrong rank";
-    case header_fault::wrong_dims: return "wrong dims";
-    case header_fault::contradiction: return "contradiction";
-    case header_fault::wrong_payload_size: return "wrong payload size";
+    case header_fault::none:
+      return "none";
+    case header_fault::wrong_size:
+      return "wrong size";
+    case header_fault::wrong_magic:
+      return "wrong magic";
+    case header_fault::wrong_version:
+      return "wrong version";
+    case header_fault::wrong_checksum:
+      return "wrong checksum";
+    case header_fault::unknown_type:
+      return "unknown type";
+    case header_fault::unknown_kind:
+      return "unknown kind";
+    case header_fault::unknown_dtype:
+      return "unknown dtype";
+    case header_fault::wrong_rank:
+      return "wrong rank";
+    case header_fault::wrong_dims:
+      return "wrong dims";
+    case header_fault::contradiction:
+      return "contradiction";
+    case header_fault::wrong_payload_size:
+      return "wrong payload size";
   }
   return "?";
 }
@@ -98,7 +110,5 @@ void describe(wire_header& h, const message_id& id, const tensor_spec& spec) noe
   h.payload_bytes = spec.bytes();
   std::copy_n(spec.dims.dims().begin(), h.rank, h.dims.begin());
 }
-
-std::uint64_t payload_checksum(const void* bytes, std::size_t count) noexcept { return XXH3_64bits(bytes, count); }
 
 }  // namespace troupe

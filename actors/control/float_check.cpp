@@ -1,7 +1,7 @@
 #include "actors/control/messages.hpp"
 
-// Instantiates the inspection of every registered message type with an inspector that no floating-point field can enter:
-// adding such a field to any message stops the build here.
+// Instantiates the inspection of every registered message type with an inspector that no floating-point field can
+// enter: adding such a field to any message stops the build here.
 
 namespace troupe {
 

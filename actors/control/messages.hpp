@@ -21,21 +21,26 @@ typename Inspector::result_type inspect(Inspector& f, shard_id& x) {
 
 // --- worker process <-> supervisor ----------------------------------------------------------------------------------
 
-struct worker_assignment {   ///< supervisor to worker: what to host
+struct worker_assignment {  ///< supervisor to worker: what to host
   std::uint32_t epoch = 0, incarnation = 0;
-  std::string config;                 ///< resolved TOML
-  std::vector<std::uint64_t> split;   ///< layers per stage
+  std::string config;                ///< resolved TOML
+  std::vector<std::uint64_t> split;  ///< layers per stage
   std::vector<shard_id> shards;
 };
-struct ping { std::uint64_t number = 0; };          ///< supervisor to worker: are you there?
-struct pong { std::uint32_t worker = 0; std::uint64_t number = 0; };
-struct end_worker {};                               ///< supervisor to worker: nothing left to do
+struct ping {
+  std::uint64_t number = 0;
+};  ///< supervisor to worker: are you there?
+struct pong {
+  std::uint32_t worker = 0;
+  std::uint64_t number = 0;
+};
+struct end_worker {};  ///< supervisor to worker: nothing left to do
 
 using worker_actor =
     caf::typed_actor<caf::reacts_to<worker_assignment>, caf::reacts_to<ping>, caf::reacts_to<end_worker>>;
 
-struct worker_joined {       ///< worker to supervisor: a process is there
-  std::string key;           ///< the run's, hexadecimal
+struct worker_joined {  ///< worker to supervisor: a process is there
+  std::string key;      ///< the run's, hexadecimal
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
   worker_actor who;
@@ -47,15 +52,22 @@ struct peer_address {
   shard_id peer;
   std::vector<std::uint8_t> address;
 };
-struct connect_peers { std::uint32_t epoch = 0; std::vector<peer_address> peers; };
-struct step_grant { std::uint64_t end = 0; };       ///< steps below `end` may run
-struct step_commit {                                ///< the step can no longer be lost: apply its update
+struct connect_peers {
+  std::uint32_t epoch = 0;
+  std::vector<peer_address> peers;
+};
+struct step_grant {
+  std::uint64_t end = 0;
+};                    ///< steps below `end` may run
+struct step_commit {  ///< the step can no longer be lost: apply its update
   std::uint64_t step = 0;
   std::uint32_t learning_rate_bits = 0, gradient_scale_bits = 0;
 };
-struct stop_shard { bool drain = true; };           ///< say goodbye to all peers, then quit; or quit at once
-struct arrivals_waiting {};                         ///< local: the inbox is no longer empty
-struct run_next_action {};                          ///< local, to itself
+struct stop_shard {
+  bool drain = true;
+};                           ///< say goodbye to all peers, then quit; or quit at once
+struct arrivals_waiting {};  ///< local: the inbox is no longer empty
+struct run_next_action {};   ///< local, to itself
 
 using shard_actor =
     caf::typed_actor<caf::reacts_to<connect_peers>, caf::reacts_to<step_grant>, caf::reacts_to<step_commit>,
@@ -67,27 +79,32 @@ struct shard_ready {
   std::vector<std::uint8_t> address;  ///< of its tensor port
   shard_actor who;
 };
-struct shard_connected { shard_id shard; std::uint32_t incarnation = 0; };
+struct shard_connected {
+  shard_id shard;
+  std::uint32_t incarnation = 0;
+};
 struct timed_action {
   std::uint8_t what = 0;
   std::uint32_t micro_batch = 0;
   std::uint16_t chunk = 0;
   std::int64_t start_ns = 0, end_ns = 0;
 };
-struct parameter_norm_bits { std::uint64_t parameter = 0, squared_bits = 0; };
+struct parameter_norm_bits {
+  std::uint64_t parameter = 0, squared_bits = 0;
+};
 struct step_done {
   shard_id shard;
   std::uint32_t incarnation = 0;
   std::uint64_t step = 0;
-  std::vector<std::uint32_t> loss_bits;       ///< f32, of each micro-batch; last stage only
-  std::vector<parameter_norm_bits> norms;     ///< f64
+  std::vector<std::uint32_t> loss_bits;    ///< f32, of each micro-batch; last stage only
+  std::vector<parameter_norm_bits> norms;  ///< f64
   std::vector<timed_action> actions;
-  timed_action update;                        ///< the update before this step
+  timed_action update;  ///< the update before this step
 };
 struct shard_failed {
   shard_id shard;
   std::uint32_t incarnation = 0;
-  std::uint8_t code = 0;                      ///< errc
+  std::uint8_t code = 0;  ///< errc
   std::string text;
 };
 struct shard_stopped {
@@ -98,24 +115,33 @@ struct shard_stopped {
 
 // --- node agent <-> supervisor --------------------------------------------------------------------------------------
 
-struct worker_exited {       ///< agent to supervisor, from the process's pidfd
+struct worker_exited {  ///< agent to supervisor, from the process's pidfd
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
-  std::int32_t signal = 0;   ///< that ended it, or 0
-  std::int32_t code = 0;     ///< its exit code where no signal did
+  std::int32_t signal = 0;  ///< that ended it, or 0
+  std::int32_t code = 0;    ///< its exit code where no signal did
 };
-struct start_worker { std::uint32_t worker = 0; };
-struct start_failed { std::uint32_t worker = 0; std::string text; };
-struct signal_workers { std::int32_t signal = 0; };  ///< to all that still run
+struct start_worker {
+  std::uint32_t worker = 0;
+};
+struct start_failed {
+  std::uint32_t worker = 0;
+  std::string text;
+};
+struct signal_workers {
+  std::int32_t signal = 0;
+};  ///< to all that still run
 
 using node_agent_actor =
     caf::typed_actor<caf::reacts_to<start_worker>, caf::reacts_to<signal_workers>, caf::reacts_to<worker_exited>>;
 
 // --- to the supervisor ----------------------------------------------------------------------------------------------
 
-struct begin_run {};                                ///< local: everything is in place
-struct interrupt_run { std::int32_t signal = 0; };  ///< local: Ctrl-C, SIGTERM
-struct supervisor_tick {};                          ///< local: time to look at deadlines
+struct begin_run {};  ///< local: everything is in place
+struct interrupt_run {
+  std::int32_t signal = 0;
+};                          ///< local: Ctrl-C, SIGTERM
+struct supervisor_tick {};  ///< local: time to look at deadlines
 
 using supervisor_actor =
     caf::typed_actor<caf::reacts_to<worker_joined>, caf::reacts_to<pong>, caf::reacts_to<shard_ready>,
@@ -125,16 +151,18 @@ using supervisor_actor =
 
 // --- data loader ----------------------------------------------------------------------------------------------------
 
-struct load_more { std::uint32_t micro_batches = 0; };
+struct load_more {
+  std::uint32_t micro_batches = 0;
+};
 using loader_actor = caf::typed_actor<caf::reacts_to<load_more>>;
 
 // --- inspection -----------------------------------------------------------------------------------------------------
 
-#define TROUPE_MESSAGE(type, ...)                                        \
-  template <class Inspector>                                             \
-  typename Inspector::result_type inspect(Inspector& f, type& x) {       \
-    (void)x;                                                             \
-    return f(caf::meta::type_name(#type) __VA_OPT__(, ) __VA_ARGS__);    \
+#define TROUPE_MESSAGE(type, ...)                                     \
+  template <class Inspector>                                          \
+  typename Inspector::result_type inspect(Inspector& f, type& x) {    \
+    (void)x;                                                          \
+    return f(caf::meta::type_name(#type) __VA_OPT__(, ) __VA_ARGS__); \
   }
 TROUPE_MESSAGE(worker_assignment, x.epoch, x.incarnation, x.config, x.split, x.shards)
 TROUPE_MESSAGE(ping, x.number)
@@ -154,8 +182,7 @@ TROUPE_MESSAGE(timed_action, x.what, x.micro_batch, x.chunk, x.start_ns, x.end_n
 TROUPE_MESSAGE(parameter_norm_bits, x.parameter, x.squared_bits)
 TROUPE_MESSAGE(step_done, x.shard, x.incarnation, x.step, x.loss_bits, x.norms, x.actions, x.update)
 TROUPE_MESSAGE(shard_failed, x.shard, x.incarnation, x.code, x.text)
-TROUPE_MESSAGE(shard_stopped, x.shard, x.incarnation, x.peak_in_flight, x.peak_kept_bytes,
-               x.predicted_kept_bytes)
+TROUPE_MESSAGE(shard_stopped, x.shard, x.incarnation, x.peak_in_flight, x.peak_kept_bytes, x.predicted_kept_bytes)
 TROUPE_MESSAGE(worker_exited, x.worker, x.pid, x.signal, x.code)
 TROUPE_MESSAGE(start_worker, x.worker)
 TROUPE_MESSAGE(start_failed, x.worker, x.text)
@@ -175,10 +202,7 @@ struct float_free;
 struct float_check {
   using result_type = int;
   template <class... Fields>
-    requires(float_free<std::remove_cvref_t<Fields>>::value && ...)
-  int operator()(Fields&&...) {
-    return 0;
-  }
+  requires(float_free<std::remove_cvref_t<Fields>>::value&&...) int operator()(Fields&&...) { return 0; }
 };
 
 template <class T>
@@ -188,8 +212,7 @@ struct float_free {
 template <class T>
 struct float_free<std::vector<T>> : float_free<T> {};
 template <class T>
-  requires(std::is_class_v<T> && requires(float_check f, T x) { inspect(f, x); })
-struct float_free<T> {
+requires(std::is_class_v<T>&& requires(float_check f, T x) { inspect(f, x); }) struct float_free<T> {
   static constexpr bool value = true;  // its inspect compiled: every field of it was checked
 };
 

@@ -29,7 +29,8 @@ struct loader_state {
 };
 
 /// The loader of the shard that owns `out`. A source that fails is reported to the shard as its own failure.
-loader_actor::behavior_type data_loader(loader_actor::stateful_pointer<loader_state> self, std::shared_ptr<data_source> source,
-                                        std::shared_ptr<inbox> out, loader_settings settings);
+loader_actor::behavior_type data_loader(loader_actor::stateful_pointer<loader_state> self,
+                                        std::shared_ptr<data_source> source, std::shared_ptr<inbox> out,
+                                        loader_settings settings);
 
 }  // namespace troupe

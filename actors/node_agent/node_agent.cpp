@@ -15,7 +15,8 @@ node_agent_actor::behavior_type node_agent(node_agent_actor::stateful_pointer<no
         const auto index = start.worker;
         auto started = s.launcher->start(index, [me, index](process_end end) {
           if (auto strong = me.lock())
-            caf::anon_send(caf::actor_cast<node_agent_actor>(std::move(strong)), worker_exited{index, 0, end.signal, end.code});
+            caf::anon_send(caf::actor_cast<node_agent_actor>(std::move(strong)),
+                           worker_exited{index, 0, end.signal, end.code});
         });
         if (!started) {
           self->send(s.supervisor, start_failed{index, to_string(started.error())});

@@ -13,17 +13,18 @@ namespace troupe {
 struct arrival {
   enum class kind : std::uint8_t { tensor_message, batch, peer_ready, peer_closed, peer_failed };
   kind what = kind::tensor_message;
-  message_id id;        ///< of a tensor message; of a batch: step and micro-batch
-  tensor value;         ///< the payload, or the batch's input
-  tensor target;        ///< of a batch
+  message_id id;  ///< of a tensor message; of a batch: step and micro-batch
+  tensor value;   ///< the payload, or the batch's input
+  tensor target;  ///< of a batch
   shard_id peer;
-  error why;            ///< of peer_failed
+  error why;  ///< of peer_failed
 };
 
 /// Where tensors wait for the shard's thread: they never enter a CAF message. Any thread pushes; the owner drains. The
-/// notification runs on the pushing thread, once per transition from empty, outside the lock. Queues keep their capacity.
+/// notification runs on the pushing thread, once per transition from empty, outside the lock. Queues keep their
+/// capacity.
 class inbox {
- public:
+public:
   explicit inbox(std::function<void()> notify) : notify_(std::move(notify)) {}
 
   void push(arrival a) {
@@ -42,7 +43,7 @@ class inbox {
     std::swap(out, waiting_);
   }
 
- private:
+private:
   std::function<void()> notify_;
   std::mutex mutex_;
   std::vector<arrival> waiting_;

@@ -8,11 +8,21 @@
 
 namespace troupe {
 
-/// Where a shard stands, in one word that another process may read after the shard has died: the node agent maps the same
-/// page. Written with one plain store per action.
+/// Where a shard stands, in one word that another process may read after the shard has died: the node agent maps the
+/// same page. Written with one plain store per action.
 class progress_cell {
- public:
-  enum class phase : std::uint8_t { starting, waiting, forward, backward, backward_input, backward_weight, shared, update, done };
+public:
+  enum class phase : std::uint8_t {
+    starting,
+    waiting,
+    forward,
+    backward,
+    backward_input,
+    backward_weight,
+    shared,
+    update,
+    done
+  };
 
   void set(phase p, std::uint64_t step, std::uint32_t micro_batch) noexcept {
     word_.store((step << 28) | (std::uint64_t{micro_batch & 0xFFFFFF} << 4) | static_cast<std::uint64_t>(p),
@@ -24,9 +34,11 @@ class progress_cell {
   /// Changes whenever the shard moves on; for liveness.
   std::uint64_t load() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  static phase phase_of(pass p) noexcept { return static_cast<phase>(static_cast<int>(phase::forward) + static_cast<int>(p)); }
+  static phase phase_of(pass p) noexcept {
+    return static_cast<phase>(static_cast<int>(phase::forward) + static_cast<int>(p));
+  }
 
- private:
+private:
   std::atomic<std::uint64_t> word_{0};
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 };

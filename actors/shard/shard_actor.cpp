@@ -22,8 +22,8 @@ void fail(pointer self, const error& why) {
   auto& s = self->state;
   if (s.failed || s.stopping) return;
   s.failed = true;
-  self->send(s.supervisor, shard_failed{s.assignment.shard, s.assignment.incarnation, static_cast<std::uint8_t>(why.code),
-                                        to_string(why)});
+  self->send(s.supervisor, shard_failed{s.assignment.shard, s.assignment.incarnation,
+                                        static_cast<std::uint8_t>(why.code), to_string(why)});
 }
 
 timed_action to_wire(const action_record& r) {
@@ -33,7 +33,8 @@ timed_action to_wire(const action_record& r) {
 void report_step(pointer self) {
   auto& s = self->state;
   const auto& finished = s.executor->finished_step();
-  step_done done{s.assignment.shard, s.assignment.incarnation, finished.step, {}, {}, {}, to_wire(finished.timeline.update)};
+  step_done done{
+      s.assignment.shard, s.assignment.incarnation, finished.step, {}, {}, {}, to_wire(finished.timeline.update)};
   for (float loss : finished.losses) done.loss_bits.push_back(std::bit_cast<std::uint32_t>(loss));
   for (const auto& n : finished.norms) done.norms.push_back({n.parameter, std::bit_cast<std::uint64_t>(n.squared)});
   for (const auto& a : finished.timeline.actions) done.actions.push_back(to_wire(a));
@@ -99,14 +100,15 @@ status build(pointer self, shard_factory& factory, progress_cell* cell) {
   };
   s.ops = std::move(parts.ops);
   s.executor = std::make_unique<shard_executor>(
-      shard_executor::settings{s.assignment.shard, parts.stages, s.assignment.epoch, s.assignment.incarnation, parts.plan,
-                               parts.micro_batches, credits_for(parts)},
+      shard_executor::settings{s.assignment.shard, parts.stages, s.assignment.epoch, s.assignment.incarnation,
+                               parts.plan, parts.micro_batches, credits_for(parts)},
       std::move(*parts.model), *cell, wake, ask);
   TROUPE_TRY(s.port, parts.make_port(s.assignment.shard, *s.executor));
   s.executor->attach(*s.port);
   if (first || last) {
     const loader_settings needs{parts.steps, parts.micro_batches, first, last};
-    s.loader = self->spawn<caf::linked>(data_loader, std::shared_ptr<data_source>(std::move(parts.data)), s.executor->mail(), needs);
+    s.loader = self->spawn<caf::linked>(data_loader, std::shared_ptr<data_source>(std::move(parts.data)),
+                                        s.executor->mail(), needs);
     self->send(s.loader, load_more{read_ahead});
   }
   return {};
@@ -161,7 +163,8 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
   if (!s.failed) {
     const auto& address = s.port->address();
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(address.data());
-    self->send(s.supervisor, shard_ready{s.assignment.shard, s.assignment.incarnation, {bytes, bytes + address.size()}, self});
+    self->send(s.supervisor,
+               shard_ready{s.assignment.shard, s.assignment.incarnation, {bytes, bytes + address.size()}, self});
   }
   return {
       [self](const connect_peers& peers) {
@@ -174,7 +177,8 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
       },
       [self](const step_commit& c) {
         if (self->state.failed) return;
-        const update_rule rule{c.step, std::bit_cast<float>(c.learning_rate_bits), std::bit_cast<float>(c.gradient_scale_bits)};
+        const update_rule rule{c.step, std::bit_cast<float>(c.learning_rate_bits),
+                               std::bit_cast<float>(c.gradient_scale_bits)};
         if (auto applied = self->state.executor->commit(rule); !applied) return fail(self, applied.error());
         schedule_next(self);
       },

@@ -54,9 +54,12 @@ void shard_executor::arrived(const message_id& id, tensor payload) {
 result<tensor> shard_executor::destination(const message_id& id, const tensor_spec& spec) {
   const auto expected = [&]() -> tensor_spec {
     switch (id.kind) {
-      case message_kind::activation: return stage_.input_spec();
-      case message_kind::gradient: return stage_.output_spec();
-      case message_kind::shared_gradient: return stage_.spec_of_use(id.micro_batch);
+      case message_kind::activation:
+        return stage_.input_spec();
+      case message_kind::gradient:
+        return stage_.output_spec();
+      case message_kind::shared_gradient:
+        return stage_.spec_of_use(id.micro_batch);
     }
     return {};
   }();
@@ -69,8 +72,10 @@ step_arrivals::cell* shard_executor::cell_of(const arrival& a) {
   if (a.id.step < step_ || a.id.step > step_ + 1) return nullptr;
   auto& arrivals = arrivals_of(a.id.step);
   switch (a.id.kind) {
-    case message_kind::activation: return arrivals.activation(a.id.micro_batch);
-    case message_kind::gradient: return arrivals.gradient(a.id.micro_batch);
+    case message_kind::activation:
+      return arrivals.activation(a.id.micro_batch);
+    case message_kind::gradient:
+      return arrivals.gradient(a.id.micro_batch);
     case message_kind::shared_gradient: {
       const auto& uses = stage_.awaited_uses();
       const auto found = std::find(uses.begin(), uses.end(), a.id.micro_batch);
@@ -98,9 +103,15 @@ std::optional<error> shard_executor::take_arrivals() {
   for (auto& a : drained_) {
     switch (a.what) {
       case arrival::kind::tensor_message:
-      case arrival::kind::batch: store(a); break;
-      case arrival::kind::peer_ready: ++peers_ready_; break;
-      case arrival::kind::peer_closed: ++peers_closed_; break;
+      case arrival::kind::batch:
+        store(a);
+        break;
+      case arrival::kind::peer_ready:
+        ++peers_ready_;
+        break;
+      case arrival::kind::peer_closed:
+        ++peers_closed_;
+        break;
       case arrival::kind::peer_failed:
         if (!failure) failure = a.why;
         break;
@@ -118,8 +129,10 @@ bool shard_executor::ready(const action& a) {
     case pass::forward:
       return here.activation(a.micro_batch)->waiting() && (!stage_.last() || here.target(a.micro_batch)->waiting());
     case pass::backward:
-    case pass::backward_input: return stage_.last() || here.gradient(a.micro_batch)->waiting();
-    case pass::backward_weight: return true;
+    case pass::backward_input:
+      return stage_.last() || here.gradient(a.micro_batch)->waiting();
+    case pass::backward_weight:
+      return true;
   }
   return false;
 }
@@ -128,8 +141,9 @@ status shard_executor::run_forward(std::uint32_t mb) {
   auto& here = arrivals_of(step_);
   const auto target = here.target(mb)->take();
   if (stage_.first() || stage_.last()) ask_loader_(1);
-  if (!stage_.first()) port_->consumed({message_kind::activation, at_stage(settings_.self.stage - 1U), settings_.self,
-                                        settings_.epoch, 0, step_, mb, 0});
+  if (!stage_.first())
+    port_->consumed({message_kind::activation, at_stage(settings_.self.stage - 1U), settings_.self, settings_.epoch, 0,
+                     step_, mb, 0});
   TROUPE_TRY(auto y, stage_.forward(mb, here.activation(mb)->take(), target));
   if (++in_flight_ > peak_in_flight_) {
     peak_in_flight_ = in_flight_;
@@ -144,8 +158,9 @@ status shard_executor::run_forward(std::uint32_t mb) {
 }
 
 status shard_executor::send_gradient(std::uint32_t mb, tensor dx) {
-  if (!stage_.last()) port_->consumed({message_kind::gradient, at_stage(settings_.self.stage + 1U), settings_.self,
-                                       settings_.epoch, 0, step_, mb, 0});
+  if (!stage_.last())
+    port_->consumed({message_kind::gradient, at_stage(settings_.self.stage + 1U), settings_.self, settings_.epoch, 0,
+                     step_, mb, 0});
   if (!stage_.first()) port_->send(outgoing(message_kind::gradient, settings_.self.stage - 1U, mb), std::move(dx));
   return {};
 }
@@ -154,7 +169,8 @@ status shard_executor::run(const action& a) {
   const auto mb = a.micro_batch;
   auto gradient = [&] { return stage_.last() ? tensor() : arrivals_of(step_).gradient(mb)->take(); };
   switch (a.what) {
-    case pass::forward: return run_forward(mb);
+    case pass::forward:
+      return run_forward(mb);
     case pass::backward: {
       TROUPE_TRY(auto dx, stage_.backward(mb, gradient()));
       --in_flight_;
@@ -192,8 +208,8 @@ result<shard_executor::outcome> shard_executor::run_next() {
   } catch (const std::exception& e) {
     return error{errc::stage_failed, fmt::format("{}: the stage threw: {}", to_string(progress_), e.what())};
   } catch (...) {
-    return error{errc::stage_failed, fmt::format("{}: the stage threw something that is no std::exception",
-                                                 to_string(progress_))};
+    return error{errc::stage_failed,
+                 fmt::format("{}: the stage threw something that is no std::exception", to_string(progress_))};
   }
   record.end_ns = monotonic_ns();
   result_.timeline.actions.push_back(record);
@@ -219,8 +235,8 @@ result<shard_executor::outcome> shard_executor::finish_step() {
   for (std::size_t i = 0; i < awaited_.size(); ++i) {
     awaited_[i] = {};
     const auto use = stage_.awaited_uses()[i];
-    port_->consumed({message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), settings_.self, settings_.epoch, 0,
-                     step_, static_cast<std::uint32_t>(use), 0});
+    port_->consumed({message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), settings_.self, settings_.epoch,
+                     0, step_, static_cast<std::uint32_t>(use), 0});
   }
   TROUPE_TRY(result_.norms, stage_.squared_norms());
   reported_ = true;

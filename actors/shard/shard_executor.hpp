@@ -19,23 +19,23 @@ namespace troupe {
 /// What a shard knows when its part of a step is done.
 struct step_result {
   std::uint64_t step = 0;
-  std::vector<float> losses;                   ///< of each micro-batch, on the last stage; else empty
+  std::vector<float> losses;  ///< of each micro-batch, on the last stage; else empty
   std::vector<stage::parameter_norm> norms;
   shard_timeline timeline;
 };
 
 /// Runs one shard's schedule: takes what has arrived, runs the next action as soon as its inputs are there, sends the
-/// results. Knows no CAF; a test drives it by hand. One thread uses it, all but `port_listener`'s calls, which only push
-/// into the inbox. Messages of a step that has passed, or that came twice, are dropped and counted.
+/// results. Knows no CAF; a test drives it by hand. One thread uses it, all but `port_listener`'s calls, which only
+/// push into the inbox. Messages of a step that has passed, or that came twice, are dropped and counted.
 class shard_executor final : public port_listener {
- public:
+public:
   struct settings {
     shard_id self;
     std::uint32_t stages = 1;
     std::uint32_t epoch = 1, incarnation = 1;
-    std::vector<action> plan;       ///< this stage's, of one step
+    std::vector<action> plan;  ///< this stage's, of one step
     std::uint32_t micro_batches = 1;
-    std::uint32_t credits = 4;      ///< messages a peer may have unconsumed here
+    std::uint32_t credits = 4;  ///< messages a peer may have unconsumed here
   };
   /// Wants more data: (how many micro-batches' worth were consumed).
   using ask_loader = std::function<void(std::uint32_t)>;
@@ -80,8 +80,10 @@ class shard_executor final : public port_listener {
   void peer_failed(shard_id peer, const error& why) override;
   void peer_closed(shard_id peer) override;
 
- private:
-  shard_id at_stage(std::size_t s) const { return {settings_.self.replica, static_cast<std::uint16_t>(s), settings_.self.shard}; }
+private:
+  shard_id at_stage(std::size_t s) const {
+    return {settings_.self.replica, static_cast<std::uint16_t>(s), settings_.self.shard};
+  }
   message_id outgoing(message_kind kind, std::size_t to_stage, std::uint32_t index) const;
   step_arrivals& arrivals_of(std::uint64_t step) { return arrivals_[step % 2]; }
   step_arrivals::cell* cell_of(const arrival& a);

@@ -10,7 +10,7 @@ namespace troupe {
 /// Tensors that arrived for one step and wait for their action, by what they are. A second copy of one is not taken:
 /// receivers are idempotent.
 class step_arrivals {
- public:
+public:
   step_arrivals(std::uint32_t micro_batches, std::size_t shared_uses)
       : activations_(micro_batches), gradients_(micro_batches), targets_(micro_batches), shared_(shared_uses) {}
 
@@ -36,7 +36,7 @@ class step_arrivals {
       for (auto& c : *cells) c = {};
   }
 
- private:
+private:
   static cell* at(std::vector<cell>& cells, std::size_t i) { return i < cells.size() ? &cells[i] : nullptr; }
   std::vector<cell> activations_, gradients_, targets_, shared_;
 };

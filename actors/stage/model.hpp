@@ -14,12 +14,12 @@ namespace troupe {
 /// function of (step, micro-batch) alone: nothing to keep in step, nothing to restore after a restart.
 /// Used by one thread at a time.
 class data_source {
- public:
+public:
   virtual ~data_source() = default;
   virtual tensor_spec input() const = 0;   ///< of one micro-batch, for the first layer
   virtual tensor_spec target() const = 0;  ///< of one micro-batch, for the loss
-  /// Rows that the loss of one micro-batch is summed over: class indices i32 [B, S] are B·S rows, values f32 [B, n] are B.
-  /// A step's loss is the mean over the rows of all its micro-batches.
+  /// Rows that the loss of one micro-batch is summed over: class indices i32 [B, S] are B·S rows, values f32 [B, n] are
+  /// B. A step's loss is the mean over the rows of all its micro-batches.
   virtual std::int64_t target_rows() const {
     const auto like = target();
     return like.type == dtype::i32 ? like.dims.elements() : like.dims.rows();
@@ -33,8 +33,8 @@ struct model_settings {
   std::int64_t layers = 4, hidden = 128, heads = 4, seq_len = 128, vocab = 256;
   bool tied = true;
   std::string data_path;
-  std::int64_t micro_batch = 1;    ///< sequences (or samples) of one micro-batch
-  std::int64_t global_batch = 1;   ///< of one step
+  std::int64_t micro_batch = 1;   ///< sequences (or samples) of one micro-batch
+  std::int64_t global_batch = 1;  ///< of one step
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
 };

@@ -25,8 +25,10 @@ result<parameter_table> parameter_table::make(const layer_list& layers, const st
       for (auto& spec : layers[layer]->parameters()) {
         const auto [found, fresh] = index.try_emplace(spec.name, table.parameters.size());
         if (!fresh && !same_rule(table.parameters[found->second], spec))
-          return invalid(fmt::format("layer {} shares parameter {} with another layer under other extents, initial value "
-                                     "or decay ({})", layers[layer]->name(), spec.name, to_string(spec.dims)));
+          return invalid(
+              fmt::format("layer {} shares parameter {} with another layer under other extents, initial value "
+                          "or decay ({})",
+                          layers[layer]->name(), spec.name, to_string(spec.dims)));
         table.uses.push_back({layer, position++, found->second, stage});
         if (fresh) table.parameters.push_back(std::move(spec));
       }

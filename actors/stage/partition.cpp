@@ -10,8 +10,10 @@ namespace troupe {
 result<stage_split> balance(const std::vector<double>& costs, std::size_t stages) {
   const auto n = costs.size();
   if (stages == 0 || stages > n)
-    return invalid(fmt::format("{} stages need at least as many layers, and the model has {} (embedding and head "
-                               "counted); set parallel.pp to at most {}", stages, n, n));
+    return invalid(
+        fmt::format("{} stages need at least as many layers, and the model has {} (embedding and head "
+                    "counted); set parallel.pp to at most {}",
+                    stages, n, n));
   std::vector<double> sum(n + 1, 0);
   for (std::size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + costs[i];
 

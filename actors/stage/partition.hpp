@@ -11,8 +11,9 @@ namespace troupe {
 /// Layers per stage, in order.
 using stage_split = std::vector<std::size_t>;
 
-/// The contiguous split of `costs` over `stages` stages, at least one layer each, whose dearest stage is cheapest; among
-/// equals the one with the longest last stages. Errors: `invalid_argument` when there are more stages than layers.
+/// The contiguous split of `costs` over `stages` stages, at least one layer each, whose dearest stage is cheapest;
+/// among equals the one with the longest last stages. Errors: `invalid_argument` when there are more stages than
+/// layers.
 result<stage_split> balance(const std::vector<double>& costs, std::size_t stages);
 
 /// The specs between layers: element i is layer i's input, the last one is the loss.

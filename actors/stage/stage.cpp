@@ -18,8 +18,8 @@ error at_layer(const layer& l, std::string_view what, const error& e) {
 result<stage> stage::make(layer_list model, const stage_split& split, const parameter_table& table,
                           const tensor_spec& model_input, backend& ops, const stage_settings& settings) {
   TROUPE_TRY(auto specs, infer_specs(model, model_input));
-  const auto first = std::accumulate(split.begin(), split.begin() + static_cast<std::ptrdiff_t>(settings.stage),
-                                     std::size_t{0});
+  const auto first =
+      std::accumulate(split.begin(), split.begin() + static_cast<std::ptrdiff_t>(settings.stage), std::size_t{0});
   const auto count = split[settings.stage];
 
   stage s;
@@ -82,9 +82,12 @@ status stage::add_parameters(const parameter_table& table, std::size_t first_lay
 
 status stage::give_first_values(const parameter_spec& spec, const tensor& value) {
   switch (spec.init.how) {
-    case initial_value::kind::constant: return ops_->fill(value, spec.init.amount);
-    case initial_value::kind::normal: return ops_->fill_normal(value, settings_.seed, spec.name, spec.init.amount);
-    case initial_value::kind::uniform: return ops_->fill_uniform(value, settings_.seed, spec.name, spec.init.amount);
+    case initial_value::kind::constant:
+      return ops_->fill(value, spec.init.amount);
+    case initial_value::kind::normal:
+      return ops_->fill_normal(value, settings_.seed, spec.name, spec.init.amount);
+    case initial_value::kind::uniform:
+      return ops_->fill_uniform(value, settings_.seed, spec.name, spec.init.amount);
   }
   return invalid("unknown rule for the first values of " + spec.name);
 }

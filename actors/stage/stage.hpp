@@ -28,11 +28,12 @@ struct update_rule {
   float gradient_scale = 1;
 };
 
-/// A run of layers with their parameters, gradients, optimizer state and the kept tensors of each micro-batch in flight.
-/// Knows nothing of messages and actors: a test drives it by hand. One thread uses it. What crosses its boundary
-/// (inputs, targets, outputs, gradients of both) are host tensors; where `ops` is no CPU's they are copied here.
+/// A run of layers with their parameters, gradients, optimizer state and the kept tensors of each micro-batch in
+/// flight. Knows nothing of messages and actors: a test drives it by hand. One thread uses it. What crosses its
+/// boundary (inputs, targets, outputs, gradients of both) are host tensors; where `ops` is no CPU's they are copied
+/// here.
 class stage {
- public:
+public:
   /// Takes stage `settings.stage` of `model` (all layers of the whole model; the others are dropped) and gives its
   /// parameters their first values. `ops` must outlive it.
   static result<stage> make(layer_list model, const stage_split& split, const parameter_table& table,
@@ -89,7 +90,8 @@ class stage {
   /// In canonical order; device tensors, shared with the stage.
   const std::vector<named_parameter>& parameters() const noexcept { return parameters_; }
 
-  /// A device tensor's values in host memory, for a message or a file; waits for the device. On the CPU the tensor itself.
+  /// A device tensor's values in host memory, for a message or a file; waits for the device. On the CPU the tensor
+  /// itself.
   result<tensor> to_host(tensor t);
 
   buffer_pool& memory() noexcept { return *memory_; }
@@ -100,7 +102,7 @@ class stage {
   /// Bytes of kept tensors now, over all micro-batches.
   std::size_t kept_bytes() const;
 
- private:
+private:
   struct layer_state {
     std::unique_ptr<layer> code;
     std::vector<parameter_view> views;
@@ -109,8 +111,8 @@ class stage {
   struct slot {
     bool decay = false;
     bool norm_here = false;
-    tensor total;                      // the gradient that norm and update use
-    std::vector<std::size_t> sum_of;   // uses to add into `total`; empty where there is just one
+    tensor total;                     // the gradient that norm and update use
+    std::vector<std::size_t> sum_of;  // uses to add into `total`; empty where there is just one
   };
 
   stage() = default;
@@ -137,7 +139,7 @@ class stage {
     std::size_t use = 0, stage = 0;
     tensor_spec spec;
   };
-  std::vector<use_place> shared_places_;  // every use of a shared parameter that is used here
+  std::vector<use_place> shared_places_;                       // every use of a shared parameter that is used here
   std::vector<std::pair<std::size_t, tensor>> own_gradients_;  // of shared uses: (use, gradient)
   tensor no_target_;
 };

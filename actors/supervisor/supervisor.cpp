@@ -33,7 +33,8 @@ std::string missing(const supervisor_data& s, bool member::*flag) {
 }
 
 void tell(pointer self, event_kind kind, std::string text, std::optional<std::size_t> stage = std::nullopt) {
-  run_event e{kind, std::chrono::system_clock::now(), shard_of(stage.value_or(0)), stage.has_value(), 1, std::move(text)};
+  run_event e{kind,           std::chrono::system_clock::now(), shard_of(stage.value_or(0)), stage.has_value(), 1,
+              std::move(text)};
   self->state.listener->event(e);
 }
 
@@ -63,8 +64,10 @@ void stop(pointer self, run_outcome outcome, bool drain) {
   s.outcome = std::move(outcome);
   enter(self, phase::stopping);
   for (auto& m : s.members) {
-    if (m.shard) self->send(m.shard, stop_shard{drain});
-    else m.stopped = true;
+    if (m.shard)
+      self->send(m.shard, stop_shard{drain});
+    else
+      m.stopped = true;
     if (!m.joined && !s.settings->processes) m.gone = true;
   }
   if (!drain) signal_all(self, SIGTERM);
@@ -75,7 +78,8 @@ void stop(pointer self, run_outcome outcome, bool drain) {
 void give_up(pointer self, std::size_t stage, const std::string& cause) {
   auto& s = self->state;
   if (s.where == phase::stopping || s.where == phase::over) return;
-  const auto sentence = culprit_sentence(shard_of(stage), s.settings->node, s.members[stage].pid, cause, s.cells[stage]);
+  const auto sentence =
+      culprit_sentence(shard_of(stage), s.settings->node, s.members[stage].pid, cause, s.cells[stage]);
   tell(self, event_kind::down, sentence, stage);
   tell(self, event_kind::gave_up, fmt::format("the run ends after {} committed steps", s.judge.next_step()));
   signal_all(self, SIGKILL);
@@ -147,9 +151,12 @@ void look_at_deadlines(pointer self) {
   const auto now = std::chrono::steady_clock::now();
   const auto waited = now - s.phase_began;
   if (s.where == phase::starting && waited > s.settings->start_timeout)
-    give_up(self, static_cast<std::size_t>(std::find_if(s.members.begin(), s.members.end(), [](const auto& m) { return !m.ready; }) -
-                                           s.members.begin()),
-            fmt::format("not ready within {} ms (missing: {})", s.settings->start_timeout.count(), missing(s, &member::ready)));
+    give_up(self,
+            static_cast<std::size_t>(
+                std::find_if(s.members.begin(), s.members.end(), [](const auto& m) { return !m.ready; }) -
+                s.members.begin()),
+            fmt::format("not ready within {} ms (missing: {})", s.settings->start_timeout.count(),
+                        missing(s, &member::ready)));
   else if (s.where == phase::stopping && s.settings->processes && waited > s.settings->grace && !s.killed) {
     s.killed = true;
     signal_all(self, SIGKILL);
@@ -199,7 +206,8 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
       },
       [self](const pong& p) {
         auto& st = self->state;
-        if (p.worker < st.members.size()) st.members[p.worker].answered_ping = std::max(p.number, st.members[p.worker].answered_ping);
+        if (p.worker < st.members.size())
+          st.members[p.worker].answered_ping = std::max(p.number, st.members[p.worker].answered_ping);
       },
       [self](const shard_ready& r) {
         auto& st = self->state;
@@ -212,7 +220,8 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         }
         m.address = {r.shard, r.address};
         m.ready = true;
-        tell(self, event_kind::started, fmt::format("shard {} on {} (pid {}) is ready", to_string(r.shard), st.settings->node, m.pid),
+        tell(self, event_kind::started,
+             fmt::format("shard {} on {} (pid {}) is ready", to_string(r.shard), st.settings->node, m.pid),
              r.shard.stage);
         if (all(st, &member::ready)) connect_all(self);
       },
@@ -243,7 +252,8 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         auto& m = st.members[stopped.shard.stage];
         m.stopped = true;
         st.outcome.activations.resize(st.members.size());
-        st.outcome.activations[stopped.shard.stage] = {stopped.peak_in_flight, stopped.peak_kept_bytes, stopped.predicted_kept_bytes};
+        st.outcome.activations[stopped.shard.stage] = {stopped.peak_in_flight, stopped.peak_kept_bytes,
+                                                       stopped.predicted_kept_bytes};
         if (st.settings->processes && m.worker) self->send(m.worker, end_worker{});
         finish_if_over(self);
       },
@@ -261,7 +271,8 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         self->delayed_send(self, st.settings->heartbeat, supervisor_tick{});
       },
       [self](const interrupt_run& i) {
-        const auto text = fmt::format("interrupted by signal {} after {} committed steps", i.signal, self->state.judge.next_step());
+        const auto text =
+            fmt::format("interrupted by signal {} after {} committed steps", i.signal, self->state.judge.next_step());
         if (self->state.where == phase::stopping || self->state.where == phase::over) return;
         tell(self, event_kind::interrupted, text);
         stop(self, {i.signal == SIGINT ? 130 : 143, text, {}}, false);

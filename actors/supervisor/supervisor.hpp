@@ -29,7 +29,7 @@ struct supervisor_data {
   run_listener* listener = nullptr;
   std::span<progress_cell> cells;
   std::function<void(run_outcome)> finished;
-  node_agent_actor agent;   // with processes
+  node_agent_actor agent;  // with processes
   supervisor_state judge;
   std::vector<member> members;  // [stage]; worker i hosts stage i, or worker 0 all of them
   phase where = phase::starting;
@@ -37,7 +37,8 @@ struct supervisor_data {
   std::uint64_t pings = 0;
   std::chrono::steady_clock::time_point phase_began;
   bool killed = false;
-  /// A shard's report that it cannot reach a peer. The peer's exit, if that is the cause, arrives before the next ticks.
+  /// A shard's report that it cannot reach a peer. The peer's exit, if that is the cause, arrives before the next
+  /// ticks.
   struct suspicion {
     std::size_t reporter = 0;
     std::string text;
@@ -47,7 +48,8 @@ struct supervisor_data {
 };
 
 /// The one judge of a run: brings shards together, grants and commits steps, decides who is dead, ends the run. On no
-/// per-micro-batch path. Everything it refers to must outlive it; `finished` runs once, when nothing is left to wait for.
+/// per-micro-batch path. Everything it refers to must outlive it; `finished` runs once, when nothing is left to wait
+/// for.
 supervisor_actor::behavior_type supervisor(supervisor_actor::stateful_pointer<supervisor_data> self,
                                            const cluster_settings* settings, run_listener* listener,
                                            std::span<progress_cell> cells, process_launcher* launcher,

@@ -1,6 +1,5 @@
 #include "actors/supervisor/supervisor_state.hpp"
 
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +16,8 @@ std::uint64_t supervisor_state::granted() const noexcept {
 std::optional<committed_step> supervisor_state::take(std::uint16_t stage, shard_step part, std::int64_t now_ns) {
   if (stage >= finished_.size() || part.step != next_step_ || finished_[stage]) return std::nullopt;
   finished_[stage] = std::move(part);
-  if (!std::all_of(finished_.begin(), finished_.end(), [](const auto& f) { return f.has_value(); })) return std::nullopt;
+  if (!std::all_of(finished_.begin(), finished_.end(), [](const auto& f) { return f.has_value(); }))
+    return std::nullopt;
   return commit(now_ns);
 }
 

@@ -27,7 +27,7 @@ struct committed_step {
 
 /// The supervisor's memory and judgement. Knows no CAF: a test drives it by hand.
 class supervisor_state {
- public:
+public:
   supervisor_state() = default;
   explicit supervisor_state(const cluster_settings* settings)
       : settings_(settings), finished_(settings->split.size()) {}
@@ -43,7 +43,7 @@ class supervisor_state {
   /// step is committed: losses are added in micro-batch order, norms in parameter order, whatever order they came in.
   std::optional<committed_step> take(std::uint16_t stage, shard_step part, std::int64_t now_ns);
 
- private:
+private:
   committed_step commit(std::int64_t now_ns);
 
   const cluster_settings* settings_ = nullptr;

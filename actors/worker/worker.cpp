@@ -20,11 +20,13 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
   return {
       [self](const worker_assignment& a) {
         for (const auto& id : a.shards)
-          self->spawn<caf::detached>(shard,
-                                     shard_assignment{id, a.epoch, a.incarnation, a.config, {a.split.begin(), a.split.end()}},
-                                     self->state.factory, &self->state.cells[id.stage], self->state.supervisor);
+          self->spawn<caf::detached>(
+              shard, shard_assignment{id, a.epoch, a.incarnation, a.config, {a.split.begin(), a.split.end()}},
+              self->state.factory, &self->state.cells[id.stage], self->state.supervisor);
       },
-      [self](const ping& p) { self->send(self->state.supervisor, pong{self->state.index, p.number}); },
+      [self](const ping& p) {
+        self->send(self->state.supervisor, pong{self->state.index, p.number});
+      },
       [self](const end_worker&) { self->quit(); },
   };
 }

@@ -7,12 +7,14 @@
 /// A stage of our own: y = tanh(x·W + b), f32 [batch, in] to f32 [batch, out]. This is all that a stage author writes;
 /// placement, messages, accumulation over micro-batches, clipping and the update are Troupe's.
 class tanh_stage final : public troupe::layer {
- public:
+public:
   tanh_stage(std::string name, std::int64_t in, std::int64_t out) : linear_(std::move(name), in, out) {}
 
   std::string name() const override { return linear_.name(); }
   std::vector<troupe::parameter_spec> parameters() const override { return linear_.parameters(); }
-  troupe::result<troupe::tensor_spec> output(const troupe::tensor_spec& in) const override { return linear_.output(in); }
+  troupe::result<troupe::tensor_spec> output(const troupe::tensor_spec& in) const override {
+    return linear_.output(in);
+  }
   double forward_flops(const troupe::tensor_spec& in) const override { return linear_.forward_flops(in); }
   std::size_t kept_bytes(const troupe::tensor_spec& in) const override { return output(in)->bytes(); }
 
@@ -35,7 +37,7 @@ class tanh_stage final : public troupe::layer {
     return linear_.backward_weight(call, keep);
   }
 
- private:
+private:
   static constexpr std::size_t activated = 8;  // a slot that `linear` leaves free
   troupe::linear linear_;
 };

@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 class host_source final : public memory_source {
- public:
+public:
   device where() const noexcept override { return {}; }
   result<void*> allocate(std::size_t bytes) override {
     void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -34,7 +34,8 @@ std::size_t class_bytes(std::size_t bytes) {
 
 std::uint32_t class_index(std::size_t rounded) {
   auto power = static_cast<std::uint32_t>(std::bit_width(rounded - 1));
-  return rounded <= 512 ? 0 : power * 8 + static_cast<std::uint32_t>((rounded - 1) / (std::bit_floor(rounded - 1) / 8) - 8);
+  return rounded <= 512 ? 0
+                        : power * 8 + static_cast<std::uint32_t>((rounded - 1) / (std::bit_floor(rounded - 1) / 8) - 8);
 }
 
 }  // namespace

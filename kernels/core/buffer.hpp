@@ -19,8 +19,8 @@ struct block {
   std::size_t capacity = 0;
   std::atomic<std::uint32_t> references{0};
   std::uint32_t size_class = 0;
-  block* next = nullptr;            // links the free list
-  std::shared_ptr<pool_state> home; // set while the block is in use, so that memory outlives its pool
+  block* next = nullptr;             // links the free list
+  std::shared_ptr<pool_state> home;  // set while the block is in use, so that memory outlives its pool
 };
 void give_back(block* b) noexcept;
 }  // namespace detail
@@ -28,7 +28,7 @@ void give_back(block* b) noexcept;
 /// A shared, counted reference to a block of device memory. Copying shares the block; when the last reference goes,
 /// the block returns to its pool. References may be dropped on any thread; the bytes themselves are unsynchronised.
 class buffer {
- public:
+public:
   buffer() noexcept = default;
   buffer(const buffer& other) noexcept : block_(other.block_) { retain(); }
   buffer(buffer&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
@@ -40,7 +40,7 @@ class buffer {
   std::size_t capacity() const noexcept { return block_ ? block_->capacity : 0; }
   bool unique() const noexcept { return block_ && block_->references.load(std::memory_order_acquire) == 1; }
 
- private:
+private:
   friend class buffer_pool;
   explicit buffer(detail::block* b) noexcept : block_(b) { retain(); }
   void retain() noexcept {
@@ -57,7 +57,7 @@ class buffer {
 /// Any thread may take and any thread may release; one uncontended lock each. Memory goes back to the device when
 /// the pool and every buffer from it are gone.
 class buffer_pool {
- public:
+public:
   explicit buffer_pool(std::shared_ptr<memory_source> source);
   buffer_pool(buffer_pool&&) noexcept = default;
   buffer_pool& operator=(buffer_pool&&) noexcept = default;
@@ -70,15 +70,15 @@ class buffer_pool {
   device where() const noexcept;
 
   struct statistics {
-    std::size_t bytes_in_use = 0;       ///< handed out and not yet returned, as asked for size classes
-    std::size_t peak_bytes_in_use = 0;  ///< its highest value since the last `reset_peak`
-    std::size_t bytes_reserved = 0;     ///< taken from the device
+    std::size_t bytes_in_use = 0;          ///< handed out and not yet returned, as asked for size classes
+    std::size_t peak_bytes_in_use = 0;     ///< its highest value since the last `reset_peak`
+    std::size_t bytes_reserved = 0;        ///< taken from the device
     std::uint64_t device_allocations = 0;  ///< calls to the memory source: constant in the steady state
   };
   statistics stats() const;
   void reset_peak();
 
- private:
+private:
   std::shared_ptr<detail::pool_state> state_;
 };
 

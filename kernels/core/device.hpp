@@ -23,7 +23,7 @@ std::string to_string(device d);
 
 /// Raw memory of one device: what a `buffer_pool` grows from. Any thread may call it.
 class memory_source {
- public:
+public:
   virtual ~memory_source() = default;
   virtual device where() const noexcept = 0;
   /// At least `bytes` bytes aligned to 64, or `out_of_memory` with the size.

@@ -15,19 +15,26 @@ constexpr bool is_dtype(std::uint8_t number) noexcept { return number >= 1 && nu
 constexpr std::size_t size_of(dtype type) noexcept {
   switch (type) {
     case dtype::f32:
-    case dtype::i32: return 4;
-    case dtype::bf16: return 2;
-    case dtype::u8: return 1;
+    case dtype::i32:
+      return 4;
+    case dtype::bf16:
+      return 2;
+    case dtype::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr std::string_view to_string(dtype type) noexcept {
   switch (type) {
-    case dtype::f32: return "f32";
-    case dtype::bf16: return "bf16";
-    case dtype::i32: return "i32";
-    case dtype::u8: return "u8";
+    case dtype::f32:
+      return "f32";
+    case dtype::bf16:
+      return "bf16";
+    case dtype::i32:
+      return "i32";
+    case dtype::u8:
+      return "u8";
   }
   return "?";
 }

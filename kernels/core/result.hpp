@@ -38,7 +38,7 @@ std::string to_string(const error& e);
 /// A `T` or an `error`. Reading the side that is not there is a bug (asserted).
 template <class T>
 class [[nodiscard]] result {
- public:
+public:
   result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   result(troupe::error e) : state_(std::in_place_index<1>, std::move(e)) {}
 
@@ -57,13 +57,13 @@ class [[nodiscard]] result {
   const troupe::error& error() const& { return assert(!has_value()), *std::get_if<1>(&state_); }
   troupe::error&& error() && { return assert(!has_value()), std::move(*std::get_if<1>(&state_)); }
 
- private:
+private:
   std::variant<T, troupe::error> state_;
 };
 
 /// Success, or an `error`; carries no value.
 class [[nodiscard]] status {
- public:
+public:
   status() noexcept = default;
   status(troupe::error e) : error_(std::move(e)) {}
 
@@ -72,7 +72,7 @@ class [[nodiscard]] status {
   const troupe::error& error() const& { return assert(error_), *error_; }
   troupe::error&& error() && { return assert(error_), std::move(*error_); }
 
- private:
+private:
   std::optional<troupe::error> error_;
 };
 
@@ -82,8 +82,8 @@ inline error invalid(std::string where) { return {errc::invalid_argument, std::m
 }  // namespace troupe
 
 /// Returns the error of `expression` (a `status`) to the caller, or goes on.
-#define TROUPE_CHECK(expression)                                                             \
-  do {                                                                                       \
+#define TROUPE_CHECK(expression)                                                                    \
+  do {                                                                                              \
     if (auto troupe_status = (expression); !troupe_status) return std::move(troupe_status).error(); \
   } while (false)
 

@@ -14,7 +14,7 @@ namespace troupe {
 /// The extents of a tensor, row-major, outermost first. At most `max_rank`; rank 0 is a scalar of one element.
 /// A value: no allocation.
 class shape {
- public:
+public:
   static constexpr std::size_t max_rank = 6;
 
   constexpr shape() = default;
@@ -52,7 +52,7 @@ class shape {
     return true;
   }
 
- private:
+private:
   std::array<std::int64_t, max_rank> dims_{};
   std::uint8_t rank_ = 0;
 };

@@ -11,9 +11,10 @@ namespace troupe {
 
 /// A dense, row-major view of a shared buffer. A value: copying shares the bytes, never copies them.
 class tensor {
- public:
+public:
   tensor() = default;
-  tensor(buffer bytes, tensor_spec spec, std::size_t offset = 0) : buffer_(std::move(bytes)), spec_(spec), offset_(offset) {
+  tensor(buffer bytes, tensor_spec spec, std::size_t offset = 0)
+      : buffer_(std::move(bytes)), spec_(spec), offset_(offset) {
     assert(offset_ + spec_.bytes() <= buffer_.capacity());
   }
   /// A new tensor from `pool`; contents unspecified. Errors: `out_of_memory`.
@@ -51,7 +52,7 @@ class tensor {
     return {buffer_, {spec_.type, {count}}, offset_ + static_cast<std::size_t>(first) * size_of(spec_.type)};
   }
 
- private:
+private:
   buffer buffer_;
   tensor_spec spec_;
   std::size_t offset_ = 0;

@@ -22,10 +22,10 @@ struct initial_value {
 /// A parameter that a layer asks for. Its name is global: two layers that name the same parameter share it (tied
 /// weights), wherever in the pipeline they run; dims and rule must then agree.
 struct parameter_spec {
-  std::string name;     ///< "h.3.attn.c_attn.weight"
-  shape dims;           ///< f32 elements
+  std::string name;  ///< "h.3.attn.c_attn.weight"
+  shape dims;        ///< f32 elements
   initial_value init;
-  bool decay = false;   ///< weight decay applies
+  bool decay = false;  ///< weight decay applies
 };
 
 /// A layer's view of one of its parameters, in the order it declared them.
@@ -37,7 +37,7 @@ struct parameter_view {
 /// What a layer keeps of one micro-batch from its forward to its backward: tensors in numbered slots.
 /// Put what the backward needs, take it (which frees it) as soon as it was used for the last time.
 class kept_tensors {
- public:
+public:
   void put(std::size_t slot, tensor t) {
     if (slots_.size() <= slot) slots_.resize(slot + 1);
     slots_[slot] = std::move(t);
@@ -53,7 +53,7 @@ class kept_tensors {
     return sum;
   }
 
- private:
+private:
   std::vector<tensor> slots_;
 };
 
@@ -72,7 +72,7 @@ struct layer_call {
 /// A layer may overwrite `x` or `dy` where it alone holds it (`unique()`); a caller that still needs one keeps a second
 /// reference. Called on the shard's thread. An error (or an exception, which is caught) fails the shard with its text.
 class layer {
- public:
+public:
   virtual ~layer() = default;
 
   /// Unique in its model, for messages and traces: "h.3".

@@ -9,9 +9,10 @@ result<std::unique_ptr<backend>> make_backend(device where) {
 #ifdef TROUPE_WITH_CUDA
   return make_cuda_backend(where);
 #else
-  return invalid(fmt::format("{}: this Troupe was built without CUDA (-DTROUPE_CUDA=ON with the toolkit at hand); set "
-                             "parallel.device = \"cpu\"",
-                             to_string(where)));
+  return invalid(
+      fmt::format("{}: this Troupe was built without CUDA (-DTROUPE_CUDA=ON with the toolkit at hand); set "
+                  "parallel.device = \"cpu\"",
+                  to_string(where)));
 #endif
 }
 

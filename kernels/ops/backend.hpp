@@ -37,7 +37,7 @@ struct adamw_args {
 /// Tensors must live on `where()`. Every operation gives the same bits for the same inputs, always.
 /// Errors: `invalid_argument` (shapes disagree; says which), `device_lost`, `out_of_memory`.
 class backend {
- public:
+public:
   virtual ~backend() = default;
   virtual device where() const noexcept = 0;
   /// Where this backend's tensors come from.
@@ -52,8 +52,8 @@ class backend {
   /// dbias += column sums of dy, rows in ascending order. dy f32 [..., n], dbias f32 [n].
   virtual status bias_backward(const tensor& dy, const tensor& dbias) = 0;
 
-  /// y = (x − mean)·rstd·gamma + beta per row. x, y f32 [..., n]; gamma, beta f32 [n]; mean, rstd f32 [rows], kept for the
-  /// backward. `y` may be `x`. Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+  /// y = (x − mean)·rstd·gamma + beta per row. x, y f32 [..., n]; gamma, beta f32 [n]; mean, rstd f32 [rows], kept for
+  /// the backward. `y` may be `x`. Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
   virtual status layer_norm(const tensor& x, const tensor& gamma, const tensor& beta, float epsilon, const tensor& y,
                             const tensor& mean, const tensor& rstd) = 0;
   /// dx of `layer_norm`; `dx` may be `dy`. If `add_to` is given, dx = that + the gradient (the residual branch).
@@ -87,8 +87,8 @@ class backend {
   virtual status embedding_backward(const tensor& dy, const tensor& tokens, const tensor& d_token_table,
                                     const tensor& d_position_table) = 0;
 
-  /// Fused softmax cross-entropy. logits f32 [rows, V], targets i32 [rows]; `loss` f32 [1] becomes `scale` times the sum
-  /// of −log softmax(logits)[target]; logits are overwritten by their gradient, times `scale` too.
+  /// Fused softmax cross-entropy. logits f32 [rows, V], targets i32 [rows]; `loss` f32 [1] becomes `scale` times the
+  /// sum of −log softmax(logits)[target]; logits are overwritten by their gradient, times `scale` too.
   virtual status cross_entropy(const tensor& logits, const tensor& targets, float scale, const tensor& loss) = 0;
   /// loss f32 [1] = scale·Σ(y − target)²; y is overwritten by its gradient 2·scale·(y − target).
   virtual status squared_error(const tensor& y, const tensor& target, float scale, const tensor& loss) = 0;

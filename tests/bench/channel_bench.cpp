@@ -86,13 +86,17 @@ struct end_of_channel : port_listener {
     return spec == incoming.spec() ? incoming : *tensor::make(pool, spec);
   }
   void peer_failed(shard_id, const error& why) override { die(to_string(why)); }
-  void peer_closed(shard_id) override {}
+  void peer_closed(shard_id) override { closed.set_value(); }
+  void say_goodbye(shard_id peer) {
+    port->disconnect(peer);
+    closed.get_future().wait();
+  }
 
   setup what;
   buffer_pool pool{host_memory()};
   event_loop loop{"bench"};
   tensor incoming, outgoing;
-  std::promise<void> ready;
+  std::promise<void> ready, closed;
   std::unique_ptr<tensor_port> port;
 };
 
@@ -118,9 +122,7 @@ struct client final : end_of_channel {
     if (what.shape == pattern::ping_pong) return send_next();
     for (std::uint32_t m = 0; m < what.messages; ++m) send_next();
   }
-  void send_next() {
-    port->send({.source = client_id, .destination = server_id, .micro_batch = next++}, outgoing);
-  }
+  void send_next() { port->send({.source = client_id, .destination = server_id, .micro_batch = next++}, outgoing); }
   void arrived(const message_id& id, tensor) override {
     port->consumed(id);
     if (what.shape == pattern::stream) return done.set_value();
@@ -142,7 +144,8 @@ struct client final : end_of_channel {
 
 void write_address(int fd, const port_address& a) {
   const std::uint32_t size = static_cast<std::uint32_t>(a.size());
-  if (::write(fd, &size, sizeof size) != sizeof size || ::write(fd, a.data(), size) != static_cast<ssize_t>(size)) die("lost the other process");
+  if (::write(fd, &size, sizeof size) != sizeof size || ::write(fd, a.data(), size) != static_cast<ssize_t>(size))
+    die("lost the other process");
 }
 
 port_address read_address(int fd) {
@@ -164,17 +167,18 @@ void serve(int fd, const setup& s) {
     const double used = seconds_of_cpu(end.loop) - before;
     if (::write(fd, &used, sizeof used) != sizeof used) die("lost the other process");
   }
-  (void)!::read(fd, &word, 1);
+  end.closed.get_future().wait();
 }
 
 /// A server in a process of its own, by running this program again.
 class server_process {
- public:
+public:
   explicit server_process(const setup& s) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) die("socketpair");
-    const std::string fields = fmt::format("{} {} {} {} {} {} {}", ends[1], static_cast<int>(s.route), static_cast<char>(s.shape), s.bytes,
-                                           s.messages, s.spin.count(), s.checksum ? 1 : 0);
+    const std::string fields =
+        fmt::format("{} {} {} {} {} {} {}", ends[1], static_cast<int>(s.route), static_cast<char>(s.shape), s.bytes,
+                    s.messages, s.spin.count(), s.checksum ? 1 : 0);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::fcntl(ends[1], F_SETFD, 0);
@@ -191,14 +195,14 @@ class server_process {
   }
   int fd = -1;
 
- private:
+private:
   pid_t pid_ = -1;
 };
 
 struct outcome {
-  double one_way_us = 0;     // the median
+  double one_way_us = 0;  // the median
   double mib_per_s = 0;
-  double idle_cpu_share = 0; // of one core, both loop threads
+  double idle_cpu_share = 0;  // of one core, both loop threads
 };
 
 outcome run(const setup& s, double idle_seconds = 0) {
@@ -213,7 +217,8 @@ outcome run(const setup& s, double idle_seconds = 0) {
     const double before = seconds_of_cpu(end.loop);
     std::this_thread::sleep_for(std::chrono::duration<double>(idle_seconds));
     double theirs = 0;
-    if (::write(other.fd, "x", 1) != 1 || ::read(other.fd, &theirs, sizeof theirs) != sizeof theirs) die("lost the other process");
+    if (::write(other.fd, "x", 1) != 1 || ::read(other.fd, &theirs, sizeof theirs) != sizeof theirs)
+      die("lost the other process");
     found.idle_cpu_share = (seconds_of_cpu(end.loop) - before + theirs) / idle_seconds;
   }
   boost::asio::post(end.loop.context(), [&] { end.go(); });
@@ -221,20 +226,25 @@ outcome run(const setup& s, double idle_seconds = 0) {
   const double seconds = std::chrono::duration<double>(steady::now() - end.began).count();
   found.mib_per_s = static_cast<double>(s.bytes) * s.messages / seconds / (1 << 20);
   found.one_way_us = bench::median(end.one_way_us);
+  end.say_goodbye(server_id);
   return found;
 }
 
 /// ucx_perftest's figures for the same: one-way microseconds (median) or MiB/s.
-outcome run_perftest(const setup& s) {
+/// `extra` bytes are added to each message.
+outcome run_perftest(const setup& s, std::size_t extra = 0) {
   static int port = 14'000 + static_cast<int>(::getpid() % 20'000);
   ++port;
-  const std::string environment =
-      fmt::format("UCX_LOG_LEVEL=error UCX_WARN_UNUSED_ENV_VARS=n UCX_MM_ERROR_HANDLING=y UCX_POSIX_ERROR_HANDLING=y "
-                  "UCX_NET_DEVICES=lo UCX_TLS={} ", s.route == port_route::tcp ? "tcp" : "posix");
+  const std::string environment = fmt::format(
+      "UCX_LOG_LEVEL=error UCX_WARN_UNUSED_ENV_VARS=n UCX_MM_ERROR_HANDLING=y UCX_POSIX_ERROR_HANDLING=y "
+      "UCX_NET_DEVICES=lo UCX_TLS={} ",
+      s.route == port_route::tcp ? "tcp" : "posix");
   const std::string command = fmt::format(
       "{0} ucx_perftest -p {1} -c 0 -e >/dev/null 2>&1 & "
-      "for i in $(seq 100); do {0} ucx_perftest 127.0.0.1 -p {1} -c 1 -e -t {2} -s {3} -n {4} -w {5} -f 2>/dev/null && break; "
-      "sleep 0.05; done; wait", environment, port, s.shape == pattern::ping_pong ? "ucp_am_lat" : "ucp_am_bw", s.bytes, s.messages,
+      "for i in $(seq 100); do {0} ucx_perftest 127.0.0.1 -p {1} -c 1 -e -t {2} -s {3} -n {4} -w {5} -f 2>/dev/null && "
+      "break; "
+      "sleep 0.05; done; wait",
+      environment, port, s.shape == pattern::ping_pong ? "ucp_am_lat" : "ucp_am_bw", s.bytes + extra, s.messages,
       s.messages / 10 + 1);
   FILE* out = ::popen(command.c_str(), "r");
   std::string last;
@@ -254,14 +264,16 @@ double foreign_load() {
   static double busy_before = 0, idle_before = 0, own_before = 0;
   std::FILE* f = std::fopen("/proc/stat", "r");
   double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
-  const bool ok = f && std::fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal) == 8;
+  const bool ok = f && std::fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait, &irq,
+                                   &soft, &steal) == 8;
   if (f) std::fclose(f);
   if (!ok) return 0;
   double own = 0;
   for (int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage u;
     getrusage(who, &u);
-    for (const timeval& t : {u.ru_utime, u.ru_stime}) own += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    for (const timeval& t : {u.ru_utime, u.ru_stime})
+      own += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   }
   own *= static_cast<double>(sysconf(_SC_CLK_TCK));
   const double busy = user + nice + system + irq + soft + steal;
@@ -298,7 +310,8 @@ void compare(bench::report& report, const std::string& name, const setup& s, int
   const std::string unit = latency ? "us" : "MiB/s";
   report.add(name + ", port", bench::median(ours), unit);
   report.add(name + ", ucx_perftest", bench::median(theirs), unit);
-  if (!disturbed.empty()) report.add(name + ", pairs disturbed by other load", static_cast<double>(disturbed.size()), "pairs");
+  if (!disturbed.empty())
+    report.add(name + ", pairs disturbed by other load", static_cast<double>(disturbed.size()), "pairs");
   using demand = bench::report::demand;
   if (latency) return report.add(name + ", ratio", bench::median(ratios), "", demand::at_most, 1.5);
   report.add(name + ", ratio", bench::median(ratios), "", demand::at_least, 0.9);
@@ -323,6 +336,12 @@ void measure(bench::report& report, port_route route, int pairs) {
   constexpr std::size_t mib = 1 << 20;
   const std::uint32_t trips = route == port_route::tcp ? 20'000 : 100'000;
   compare(report, name + ", 8 B one way, polling", {route, pattern::ping_pong, 8, trips}, pairs);
+  const std::string with_header = name + ", 8 B one way, polling, ucx_perftest with our header's 144 B more";
+  if (wanted(with_header)) {
+    std::vector<double> each;
+    for (int i = 0; i < pairs; ++i) each.push_back(run_perftest({route, pattern::ping_pong, 8, trips}, 144).one_way_us);
+    report.add(with_header, bench::median(each), "us");
+  }
   const setup large{route, pattern::stream, mib, 3'000}, larger{route, pattern::stream, 16 * mib, 200};
   compare(report, name + ", 1 MiB", large, pairs);
   compare(report, name + ", 16 MiB", larger, pairs);
@@ -335,8 +354,8 @@ void measure(bench::report& report, port_route route, int pairs) {
     if (!wanted(name + ", 8 B one way, sleeping")) continue;
     const outcome asleep = run({route, pattern::ping_pong, 8, 5'000, std::chrono::microseconds(spin_us)}, 2);
     report.add(fmt::format("{}, 8 B one way, sleeping after {} us", name, spin_us), asleep.one_way_us, "us");
-    report.add(fmt::format("{}, CPU of both ends while idle, sleeping after {} us", name, spin_us), 100 * asleep.idle_cpu_share, "% of a core",
-               bench::report::demand::at_most, 0.5);
+    report.add(fmt::format("{}, CPU of both ends while idle, sleeping after {} us", name, spin_us),
+               100 * asleep.idle_cpu_share, "% of a core", bench::report::demand::at_most, 0.5);
   }
 }
 

@@ -26,10 +26,11 @@ double tokens_per_second(const std::string& program, const fs::path& folder, int
   const auto defaults = folder.string() + ".toml";
   std::ofstream(defaults) << "# defaults\n";
   const auto set = [](const std::string& what) { return std::string(" --set ") + what; };
-  const auto command = "taskset -c 0-" + std::to_string(pp - 1) + " " + program + " run " + defaults + " --run-dir " + folder.string() +
-                       " --workers " + workers + set("parallel.pp=" + std::to_string(pp)) + set("model.layers=4") +
-                       set("model.hidden=512") + set("model.heads=8") + set("model.seq_len=256") + set("train.micro_batch=1") +
-                       set("train.global_batch=" + std::to_string(micro_batches)) + set("train.steps=6") + " 2>/dev/null";
+  const auto command =
+      "taskset -c 0-" + std::to_string(pp - 1) + " " + program + " run " + defaults + " --run-dir " + folder.string() +
+      " --workers " + workers + set("parallel.pp=" + std::to_string(pp)) + set("model.layers=4") +
+      set("model.hidden=512") + set("model.heads=8") + set("model.seq_len=256") + set("train.micro_batch=1") +
+      set("train.global_batch=" + std::to_string(micro_batches)) + set("train.steps=6") + " 2>/dev/null";
   if (std::system(command.c_str()) != 0) return 0;
   std::vector<double> rates;
   std::ifstream in(folder / "metrics.jsonl");
@@ -95,8 +96,8 @@ void memory(bench::report& out, const std::string& schedule_name) {
     const auto predicted = peak_in_flight(*plan, i) * a.bytes_each;
     const auto who = fmt::format("{} p=4 m=8 stage {}: ", schedule_name, i);
     out.add(who + "micro-batches held, predicted", peak_in_flight(*plan, i), "");
-    out.add(who + "micro-batches held, measured", static_cast<double>(a.micro_batches), "", bench::report::demand::at_most,
-            peak_in_flight(*plan, i));
+    out.add(who + "micro-batches held, measured", static_cast<double>(a.micro_batches), "",
+            bench::report::demand::at_most, peak_in_flight(*plan, i));
     out.add(who + "activations, predicted", static_cast<double>(predicted) / 1024, "KiB");
     out.add(who + "activations, measured", static_cast<double>(a.bytes) / 1024, "KiB", bench::report::demand::at_most,
             static_cast<double>(predicted) / 1024);

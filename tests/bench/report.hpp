@@ -15,7 +15,7 @@ namespace bench {
 /// What a benchmark found: printed as a table, and with `--json FILE` written as an array of
 /// {name, value, unit, aim, ok}; `aim` and `ok` are null where nothing was demanded.
 class report {
- public:
+public:
   explicit report(std::string title) { fmt::print("{}\n", title); }
 
   enum class demand { at_most, at_least };
@@ -32,9 +32,11 @@ class report {
     return 0;
   }
 
- private:
-  void add_row(const std::string& name, double value, const std::string& unit, std::optional<std::string> aim, std::optional<bool> ok) {
-    fmt::print("  {:<64} {:>12.5g} {:<10} {}\n", name, value, unit, aim ? fmt::format("aim {} {}", *aim, *ok ? "ok" : "MISSED") : "");
+private:
+  void add_row(const std::string& name, double value, const std::string& unit, std::optional<std::string> aim,
+               std::optional<bool> ok) {
+    fmt::print("  {:<64} {:>12.5g} {:<10} {}\n", name, value, unit,
+               aim ? fmt::format("aim {} {}", *aim, *ok ? "ok" : "MISSED") : "");
     std::fflush(stdout);
     nlohmann::json row{{"name", name}, {"value", value}, {"unit", unit}, {"aim", nullptr}, {"ok", nullptr}};
     if (aim) row["aim"] = *aim;

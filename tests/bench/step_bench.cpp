@@ -1,6 +1,6 @@
 // One shard's training step against its GEMMs alone: hidden 512, 4 layers, seq 256, micro-batch 4. This program defines
-// dnnl_sgemm itself and passes each call on, so that it knows the very calls of one step and can repeat them alone, on the
-// same memory, in the same order.
+// dnnl_sgemm itself and passes each call on, so that it knows the very calls of one step and can repeat them alone, on
+// the same memory, in the same order.
 
 #include <dlfcn.h>
 #include <dnnl.h>
@@ -96,14 +96,16 @@ double seconds(F&& f) {
 
 }  // namespace
 
-extern "C" dnnl_status_t dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha, const float* a,
-                                    dnnl_dim_t lda, const float* b, dnnl_dim_t ldb, float beta, float* c, dnnl_dim_t ldc) {
+extern "C" dnnl_status_t dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
+                                    const float* a, dnnl_dim_t lda, const float* b, dnnl_dim_t ldb, float beta,
+                                    float* c, dnnl_dim_t ldc) {
   if (recording) calls.push_back({ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c});
   return real_sgemm()(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 int main(int argc, char** argv) {
-  bench::report out("one shard, hidden 512, 4 layers, seq 256, micro-batch 4: a step (forward, backward, norm, update)");
+  bench::report out(
+      "one shard, hidden 512, 4 layers, seq 256, micro-batch 4: a step (forward, backward, norm, update)");
   one_shard shard;
   shard.step(0);
   recording = true;
@@ -118,10 +120,12 @@ int main(int argc, char** argv) {
     ratios.push_back(steps.back() / gemms.back());
   }
   double flops = 0;
-  for (const auto& c : calls) flops += 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
+  for (const auto& c : calls)
+    flops += 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
   out.add("step", bench::median(steps) * 1e3, "ms");
   out.add("its GEMMs alone", bench::median(gemms) * 1e3, "ms");
   out.add("GEMM rate alone", flops / bench::median(gemms) * 1e-9, "GFLOP/s");
-  out.add("step / its GEMMs (median of 9 paired ratios)", bench::median(ratios), "x", bench::report::demand::at_most, 1.4);
+  out.add("step / its GEMMs (median of 9 paired ratios)", bench::median(ratios), "x", bench::report::demand::at_most,
+          1.4);
   return out.finish(argc, argv);
 }

@@ -11,7 +11,7 @@ namespace troupe::contract {
 /// A port in a process of its own, which this process may kill or stop. The child is this test binary, run again with
 /// the hidden test case "a peer process"; it ends when this object goes.
 class peer_process {
- public:
+public:
   /// What the child does with its port:
   ///   echo     sends every tensor back
   ///   hold     takes every tensor and never consumes one
@@ -27,11 +27,11 @@ class peer_process {
   /// Lets the child connect to `where`.
   void tell(const port_address& where);
 
-  void kill() const;   ///< SIGKILL; a zombie until `reap`
-  void reap();         ///< waits for its end
-  void stop() const;   ///< SIGSTOP; returns when it stands still
+  void kill() const;  ///< SIGKILL; a zombie until `reap`
+  void reap();        ///< waits for its end
+  void stop() const;  ///< SIGSTOP; returns when it stands still
 
- private:
+private:
   pid_t pid_ = -1;
   int socket_ = -1;
   port_address address_;

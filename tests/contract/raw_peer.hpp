@@ -13,9 +13,12 @@ namespace troupe::contract {
 
 /// A peer that speaks UCX itself and can therefore send what no port would. Driven by the test's thread.
 class raw_peer {
- public:
+public:
   explicit raw_peer(const port_options& options, shard_id self = shard_a)
-      : self_(self), key_(options.key), context_(must(ucp_context::make(options))), worker_(must(ucp_worker::make(context_.get()))) {
+      : self_(self),
+        key_(options.key),
+        context_(must(ucp_context::make(options))),
+        worker_(must(ucp_worker::make(context_.get()))) {
     REQUIRE(worker_.set_handler(&raw_peer::on_frame, this).ok());
   }
   ~raw_peer() {
@@ -82,7 +85,7 @@ class raw_peer {
     REQUIRE(holds());
   }
 
- private:
+private:
   template <class T>
   static T must(result<T> made) {
     if (!made) FAIL(to_string(made.error()));
@@ -92,7 +95,8 @@ class raw_peer {
   static ucs_status_t on_frame(void* self, const void* header, std::size_t length, void*, std::size_t,
                                const ucp_am_recv_param_t*) {
     wire_header h;
-    if (decode({static_cast<const std::byte*>(header), length}, h) == header_fault::none && h.type == frame_type::hello) {
+    if (decode({static_cast<const std::byte*>(header), length}, h) == header_fault::none &&
+        h.type == frame_type::hello) {
       static_cast<raw_peer*>(self)->their_token_ = h.number;
     }
     return UCS_OK;

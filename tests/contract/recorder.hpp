@@ -15,7 +15,7 @@ constexpr std::chrono::seconds patience{60};
 
 /// A listener that remembers what it was told and lets a test wait for it.
 class recorder : public port_listener {
- public:
+public:
   struct arrival {
     message_id id;
     tensor payload;
@@ -78,7 +78,7 @@ class recorder : public port_listener {
     return changed_.wait_for(lock, patience, holds);
   }
 
- private:
+private:
   template <class T>
   T read(const T& value) const {
     std::lock_guard lock(mutex_);

@@ -16,7 +16,7 @@ namespace {
 using namespace troupe;
 
 class faulty_layer final : public layer {
- public:
+public:
   explicit faulty_layer(std::int64_t width) : linear_("faulty", width, 1) {}
   std::string name() const override { return linear_.name(); }
   std::vector<parameter_spec> parameters() const override { return linear_.parameters(); }
@@ -33,7 +33,7 @@ class faulty_layer final : public layer {
   }
   status backward_weight(layer_call& call, kept_tensors& keep) override { return linear_.backward_weight(call, keep); }
 
- private:
+private:
   static status misbehave() {
     const char* variable = std::getenv("STAGE_FAULT");
     const std::string how = variable != nullptr ? variable : "";
@@ -48,7 +48,7 @@ class faulty_layer final : public layer {
 };
 
 class ones final : public data_source {
- public:
+public:
   explicit ones(const model_settings& s) : settings_(s) {}
   tensor_spec input() const override { return {dtype::f32, {settings_.micro_batch, settings_.hidden}}; }
   tensor_spec target() const override { return {dtype::f32, {settings_.micro_batch, 1}}; }
@@ -59,7 +59,7 @@ class ones final : public data_source {
     return {};
   }
 
- private:
+private:
   model_settings settings_;
 };
 

@@ -1,5 +1,5 @@
-// A worker is killed, stopped or ends by itself, at any instant: within two seconds the run has ended with exit code 3, one
-// sentence names who it was, and nothing is left.
+// A worker is killed, stopped or ends by itself, at any instant: within two seconds the run has ended with exit code 3,
+// one sentence names who it was, and nothing is left.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -64,13 +64,15 @@ struct culprit {
 
 /// The sentences on stderr that blame somebody.
 std::vector<culprit> culprits(const std::string& err) {
-  static const std::regex sentence(R"(shard r0/s(\d+)/t0 on \S+ \(pid (\d+)\): (.*?),? ((?:at|after|while) .*); the others waited)");
+  static const std::regex sentence(
+      R"(shard r0/s(\d+)/t0 on \S+ \(pid (\d+)\): (.*?),? ((?:at|after|while) .*); the others waited)");
   std::vector<culprit> found;
   for (const auto& line : lines_of(err)) {
     std::smatch parts;
     if (std::regex_match(line, parts, sentence))
       found.push_back({static_cast<unsigned>(std::stoul(parts[1])), std::stoi(parts[2]), parts[3], parts[4]});
-    else CHECK_THAT(line, !Contains("the others waited"));
+    else
+      CHECK_THAT(line, !Contains("the others waited"));
   }
   return found;
 }
@@ -108,7 +110,8 @@ void check_in_time(double seconds, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("kill -9 of each worker in turn, at a random instant, 20 times: the run ends in time and names the right one", "[kill]") {
+TEST_CASE("kill -9 of each worker in turn, at a random instant, 20 times: the run ends in time and names the right one",
+          "[kill]") {
   double slowest = 0;
   for (unsigned trial = 0; trial < 20; ++trial) {
     const unsigned victim = trial % stages;
@@ -158,7 +161,8 @@ TEST_CASE("shared memory that nobody has open any more is removed by the next ru
     std::ofstream(std::string("/dev/shm/") + name) << "left by a worker";
     return fs::path("/dev/shm") / name;
   };
-  const auto forgotten = make("ucx_shm_posix_troupe_test_a"), used = make("ucx_shm_posix_troupe_test_b"), foreign = make("troupe_test_c");
+  const auto forgotten = make("ucx_shm_posix_troupe_test_a"), used = make("ucx_shm_posix_troupe_test_b"),
+             foreign = make("troupe_test_c");
   {
     const std::ifstream in_use(used);
     CHECK(run(scratch.troupe_run(scratch / "run", {"train.steps=1"})).code == 0);
@@ -192,7 +196,8 @@ TEST_CASE("kill -9 of the head ends its workers, at any instant", "[kill]") {
     CHECK(run.head.wait().signal == SIGKILL);
     slowest = std::max(slowest, run.head.wait_until_gone());
     // Nobody was left to tidy up after a worker that died while it made its shared memory: the next run does.
-    if (run.shared.left() != nothing) CHECK(troupe::whole::run(run.scratch.troupe_run(run.scratch / "next", {"train.steps=1"})).code == 0);
+    if (run.shared.left() != nothing)
+      CHECK(troupe::whole::run(run.scratch.troupe_run(run.scratch / "next", {"train.steps=1"})).code == 0);
     CHECK(run.shared.left() == nothing);
     CHECK_NOTHROW(run.files.metrics());
   }
@@ -235,9 +240,10 @@ TEST_CASE("a stage that ends its process, refuses or throws is named with its ow
     INFO(f.how);
     const scratch_folder scratch;
     const shared_memory_watch shared;
-    const auto config = scratch.write("faulty.toml",
-                                      "[model]\nkind = \"faulty\"\nhidden = 8\n[parallel]\npp = 2\nsplit = [2, 2]\noversubscribe = true\n"
-                                      "[train]\nglobal_batch = 8\nmicro_batch = 2\n");
+    const auto config = scratch.write(
+        "faulty.toml",
+        "[model]\nkind = \"faulty\"\nhidden = 8\n[parallel]\npp = 2\nsplit = [2, 2]\noversubscribe = true\n"
+        "[train]\nglobal_batch = 8\nmicro_batch = 2\n");
     program p({FAULTY_STAGE_PROGRAM, "run", config, "--run-dir", (scratch / "run").string()}, {"STAGE_FAULT=" + f.how});
     const auto end = p.wait();
     INFO(end.err);

@@ -45,7 +45,9 @@ TEST_CASE("a run without a trace suggests what works without one", "[closing_wor
 TEST_CASE("the resolved config of a run starts the same run again", "[closing_words]") {
   const scratch_folder scratch;
   REQUIRE(run(scratch.troupe_run(scratch / "first", {"train.steps=5", "parallel.pp=3", "train.seed=9"})).code == 0);
-  REQUIRE(run({troupe_program(), "run", (scratch / "first" / "config.toml").string(), "--run-dir", (scratch / "second").string()}).code == 0);
+  REQUIRE(run({troupe_program(), "run", (scratch / "first" / "config.toml").string(), "--run-dir",
+               (scratch / "second").string()})
+              .code == 0);
   CHECK(read_trajectory(scratch / "first") == read_trajectory(scratch / "second"));
   CHECK(read_text(scratch / "first" / "config.toml") == read_text(scratch / "second" / "config.toml"));
 }
@@ -82,7 +84,9 @@ TEST_CASE("a second run into the folder of a running one is refused and harms no
   CHECK(read_trajectory(scratch / "run").loss_bits.size() == 200);
 }
 
-TEST_CASE("of two runs that start into the same folder at the same time at least one is refused, and the other is whole", "[two_runs]") {
+TEST_CASE(
+    "of two runs that start into the same folder at the same time at least one is refused, and the other is whole",
+    "[two_runs]") {
   const scratch_folder scratch;
   for (int trial = 0; trial < 8; ++trial) {
     const auto directory = scratch / fmt::format("run-{}", trial);

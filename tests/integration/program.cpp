@@ -86,7 +86,8 @@ program::program(std::vector<std::string> words, const std::vector<std::string>&
   posix_spawnattr_init(&how);
   posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&how, 0);
-  const int refused = ::posix_spawnp(&pid_, words[0].c_str(), &files, &how, pointers(words).data(), pointers(variables).data());
+  const int refused =
+      ::posix_spawnp(&pid_, words[0].c_str(), &files, &how, pointers(words).data(), pointers(variables).data());
   posix_spawnattr_destroy(&how);
   posix_spawn_file_actions_destroy(&files);
   if (refused != 0) throw std::runtime_error(fmt::format("cannot start {}: {}", words[0], std::strerror(refused)));
@@ -109,14 +110,17 @@ std::string program::err() const { return whole_file(err_); }
 program_end program::wait(milliseconds limit) {
   const auto begin = steady::now();
   if (!readable_before(pidfd_, begin + limit))
-    throw std::runtime_error(fmt::format("the program did not end within {} ms; it wrote:\n{}{}", limit.count(), out(), err()));
+    throw std::runtime_error(
+        fmt::format("the program did not end within {} ms; it wrote:\n{}{}", limit.count(), out(), err()));
   program_end end;
   end.seconds = seconds_since(begin);
   int status = 0;
   ::waitpid(pid_, &status, 0);
   reaped_ = true;
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-  else end.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status))
+    end.signal = WTERMSIG(status);
+  else
+    end.code = WEXITSTATUS(status);
   end.out = out();
   end.err = err();
   return end;
@@ -142,7 +146,8 @@ double program::wait_until_gone(milliseconds limit) const {
     const int pidfd = open_pidfd(left.front().pid);
     const bool ended = pidfd < 0 || readable_before(pidfd, begin + limit);
     ::close(pidfd);
-    if (!ended) throw std::runtime_error(fmt::format("process {} still runs after {} ms", left.front().pid, limit.count()));
+    if (!ended)
+      throw std::runtime_error(fmt::format("process {} still runs after {} ms", left.front().pid, limit.count()));
   }
   return seconds_since(begin);
 }

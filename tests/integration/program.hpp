@@ -21,18 +21,19 @@ struct process {
 
 /// How a program ended.
 struct program_end {
-  int code = -1;               ///< its exit code, or −1 where a signal ended it
-  int signal = 0;              ///< that ended it, or 0
-  std::string out, err;        ///< everything it wrote
-  double seconds = 0;          ///< from the call of `wait` to the end
+  int code = -1;         ///< its exit code, or −1 where a signal ended it
+  int signal = 0;        ///< that ended it, or 0
+  std::string out, err;  ///< everything it wrote
+  double seconds = 0;    ///< from the call of `wait` to the end
 };
 
-/// A program under test, in a process group of its own. Everything it starts inherits a mark in its environment, so that
-/// what it leaves behind can be found; whatever is left when this goes is killed.
+/// A program under test, in a process group of its own. Everything it starts inherits a mark in its environment, so
+/// that what it leaves behind can be found; whatever is left when this goes is killed.
 class program {
- public:
-  /// Starts `words[0]` with the arguments after it. The caller's TROUPE_ variables are withheld; `environment` ("NAME=value")
-  /// is added. Throws `std::runtime_error` where the program cannot be started: a test cannot go on then.
+public:
+  /// Starts `words[0]` with the arguments after it. The caller's TROUPE_ variables are withheld; `environment`
+  /// ("NAME=value") is added. Throws `std::runtime_error` where the program cannot be started: a test cannot go on
+  /// then.
   explicit program(std::vector<std::string> words, const std::vector<std::string>& environment = {});
   program(const program&) = delete;
   program& operator=(const program&) = delete;
@@ -51,7 +52,7 @@ class program {
   /// Blocks until nothing of it runs; returns the seconds that took, or throws when it is more than `limit`.
   double wait_until_gone(milliseconds limit = patience) const;
 
- private:
+private:
   std::string mark_;
   int out_ = -1, err_ = -1;  // files without a name
   int pid_ = 0, pidfd_ = -1;

@@ -57,7 +57,8 @@ trajectory read_trajectory(const fs::path& run_directory) {
   return t;
 }
 
-run_files::run_files(fs::path directory) : directory_(std::move(directory)), inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+run_files::run_files(fs::path directory)
+    : directory_(std::move(directory)), inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   fs::create_directories(directory_);
   if (::inotify_add_watch(inotify_, directory_.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0)
     throw std::runtime_error(fmt::format("cannot watch {}", directory_.string()));

@@ -29,7 +29,7 @@ trajectory read_trajectory(const std::filesystem::path& run_directory);
 /// The run directory of a run that is about to start, and its growing files. Makes the folder, so that its watch misses
 /// nothing.
 class run_files {
- public:
+public:
   explicit run_files(std::filesystem::path directory);
   run_files(const run_files&) = delete;
   run_files& operator=(const run_files&) = delete;
@@ -40,14 +40,14 @@ class run_files {
   std::vector<nlohmann::json> events() const { return read_json_lines(directory_ / "events.jsonl", true); }
   bool has_event(std::string_view kind) const;
 
-  /// Blocks until `seen` holds, looking anew whenever a file of the run changes. Throws `std::runtime_error` with what the
-  /// program wrote when it ends before that, or never gets there.
+  /// Blocks until `seen` holds, looking anew whenever a file of the run changes. Throws `std::runtime_error` with what
+  /// the program wrote when it ends before that, or never gets there.
   void wait_until(const program& of, const std::function<bool()>& seen) const;
   void wait_for_steps(const program& of, std::size_t steps) const;
   /// The pid of worker `index` once it has been started, which may be before it runs any code of its own.
   int wait_for_worker(const program& of, unsigned index) const;
 
- private:
+private:
   std::filesystem::path directory_;
   int inotify_ = -1;
 };

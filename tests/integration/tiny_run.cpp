@@ -49,7 +49,8 @@ std::set<std::string> in_use() {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     std::ifstream maps(entry.path() / "maps");
     for (std::string line; std::getline(maps, line);)
-      if (const auto at = line.find("/dev/shm/"); at != line.npos) names.insert(line.substr(at + 9, line.find(' ', at) - at - 9));
+      if (const auto at = line.find("/dev/shm/"); at != line.npos)
+        names.insert(line.substr(at + 9, line.find(' ', at) - at - 9));
   }
   return names;
 }
@@ -91,7 +92,8 @@ std::string scratch_folder::write(const std::string& name, const std::string& te
 
 std::vector<std::string> scratch_folder::troupe_run(const fs::path& run_directory, const std::vector<std::string>& keys,
                                                     const std::vector<std::string>& words) const {
-  auto all = with_keys({troupe_program(), "run", (path_ / "tiny.toml").string(), "--run-dir", run_directory.string()}, keys);
+  auto all =
+      with_keys({troupe_program(), "run", (path_ / "tiny.toml").string(), "--run-dir", run_directory.string()}, keys);
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -117,7 +119,8 @@ std::vector<std::string> shared_memory_watch::left() const {
   const auto among = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
-  std::erase_if(names, [&](const auto& name) { return used.contains(name) || among(before_, name) || !among(later, name); });
+  std::erase_if(names,
+                [&](const auto& name) { return used.contains(name) || among(before_, name) || !among(later, name); });
   return names;
 }
 

@@ -11,7 +11,7 @@ namespace troupe::whole {
 /// A folder of a test's own, gone with it. Holds `corpus.txt`, a small text, and `tiny.toml`, a GPT that takes some
 /// milliseconds a step: 2 layers, hidden 32, 2 heads, 32 tokens, 4 micro-batches of 2 sequences, 20 steps.
 class scratch_folder {
- public:
+public:
   scratch_folder();
   scratch_folder(const scratch_folder&) = delete;
   scratch_folder& operator=(const scratch_folder&) = delete;
@@ -23,10 +23,11 @@ class scratch_folder {
   std::string write(const std::string& name, const std::string& text) const;
 
   /// The command that runs the tiny GPT into `run_directory` with these keys ("train.steps=5"), and further words.
-  std::vector<std::string> troupe_run(const std::filesystem::path& run_directory, const std::vector<std::string>& keys = {},
+  std::vector<std::string> troupe_run(const std::filesystem::path& run_directory,
+                                      const std::vector<std::string>& keys = {},
                                       const std::vector<std::string>& words = {}) const;
 
- private:
+private:
   std::filesystem::path path_;
 };
 
@@ -41,11 +42,11 @@ inline const std::vector<std::string> nothing;
 
 /// Shared memory with a name that no living process uses and that was not there before: what a run forgot.
 class shared_memory_watch {
- public:
+public:
   shared_memory_watch() : before_(all()) {}
   std::vector<std::string> left() const;
 
- private:
+private:
   static std::vector<std::string> all();
   std::vector<std::string> before_;
 };

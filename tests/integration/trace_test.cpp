@@ -55,7 +55,8 @@ struct traced_run {
         const double from = e.at("ts"), length = e.at("dur");
         found[e.at("tid")].push_back({e.at("name"), from, from + length, e.at("args")});
       }
-    for (auto& [tid, row] : found) std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
+    for (auto& [tid, row] : found)
+      std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
     return found;
   }
 
@@ -85,7 +86,8 @@ TEST_CASE("each shard has one row of computing and one of waiting", "[trace]") {
   const auto& run = traced_run::get();
   std::set<std::string> names;
   for (const auto& [tid, name] : run.row_names()) names.insert(name);
-  CHECK(names == std::set<std::string>{"r0/s0/t0", "r0/s0/t0 waiting", "r0/s1/t0", "r0/s1/t0 waiting", "r0/s2/t0", "r0/s2/t0 waiting"});
+  CHECK(names == std::set<std::string>{"r0/s0/t0", "r0/s0/t0 waiting", "r0/s1/t0", "r0/s1/t0 waiting", "r0/s2/t0",
+                                       "r0/s2/t0 waiting"});
   const auto by_row = run.row_names();
   const auto compute = run.slices("compute"), wait = run.slices("wait");
   REQUIRE(compute.size() == stages);
@@ -118,13 +120,15 @@ TEST_CASE("the slices of a row do not overlap, computing and waiting taken toget
   }
   int overlaps = 0;
   for (auto& [tid, row] : both) {
-    std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+    std::sort(row.begin(), row.end(),
+              [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
     for (std::size_t i = 1; i < row.size(); ++i) overlaps += row[i].from < row[i - 1].to - 1e-6;
   }
   CHECK(overlaps == 0);
 }
 
-TEST_CASE("every message is one arrow, from inside the slice that sent it to the start of the one that used it", "[trace]") {
+TEST_CASE("every message is one arrow, from inside the slice that sent it to the start of the one that used it",
+          "[trace]") {
   const auto& run = traced_run::get();
   std::map<int, json> begins, ends;
   for (const auto& e : run.events("s")) CHECK(begins.emplace(e.at("id"), e).second);
@@ -151,7 +155,8 @@ TEST_CASE("every message is one arrow, from inside the slice that sent it to the
   }
 }
 
-TEST_CASE("the bubble in metrics.jsonl is the one that the trace shows, and the ideal one is (p-1)/(m+p-1)", "[trace]") {
+TEST_CASE("the bubble in metrics.jsonl is the one that the trace shows, and the ideal one is (p-1)/(m+p-1)",
+          "[trace]") {
   const auto& run = traced_run::get();
   REQUIRE(run.metrics.size() == steps);
   const auto compute = run.slices("compute");

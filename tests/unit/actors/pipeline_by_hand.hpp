@@ -17,7 +17,8 @@ struct tiny_gpt {
   using backend_maker = std::unique_ptr<troupe::backend> (*)();
   static std::unique_ptr<troupe::backend> on_cpu() { return std::move(troupe::make_cpu_backend()).value(); }
 
-  explicit tiny_gpt(troupe::stage_split cut, bool tied = true, backend_maker make_ops = on_cpu) : split(std::move(cut)) {
+  explicit tiny_gpt(troupe::stage_split cut, bool tied = true, backend_maker make_ops = on_cpu)
+      : split(std::move(cut)) {
     auto listed = troupe::make_gpt(config(tied));
     REQUIRE(listed);
     auto made = troupe::parameter_table::make(*listed, split);
@@ -44,7 +45,9 @@ struct tiny_gpt {
     REQUIRE(t);
     std::int32_t i = 0;
     for (auto& v : t->values<std::int32_t>()) {
-      v = static_cast<std::int32_t>((static_cast<std::int32_t>(step) * 31 + static_cast<std::int32_t>(micro_batch) * 7 + (i + shift) * 5) % vocabulary);
+      v = static_cast<std::int32_t>(
+          (static_cast<std::int32_t>(step) * 31 + static_cast<std::int32_t>(micro_batch) * 7 + (i + shift) * 5) %
+          vocabulary);
       ++i;
     }
     return *t;

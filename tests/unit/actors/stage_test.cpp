@@ -9,7 +9,8 @@ using namespace troupe;
 
 namespace {
 
-// One step through all stages, micro-batch by micro-batch; `split_backward` runs all input halves before the weight halves.
+// One step through all stages, micro-batch by micro-batch; `split_backward` runs all input halves before the weight
+// halves.
 std::vector<float> run_step(tiny_gpt& gpt, std::uint64_t step, bool split_backward = false) {
   std::vector<float> losses;
   for (std::uint32_t mb = 0; mb < gpt.micro_batches; ++mb) {
@@ -59,8 +60,9 @@ std::map<std::size_t, double> norms(tiny_gpt& gpt) {
 }
 
 bool same_bits(const tensor& a, const tensor& b) {
-  return a.spec() == b.spec() && std::equal(static_cast<const std::byte*>(a.raw()), static_cast<const std::byte*>(a.raw()) + a.bytes(),
-                                            static_cast<const std::byte*>(b.raw()));
+  return a.spec() == b.spec() &&
+         std::equal(static_cast<const std::byte*>(a.raw()), static_cast<const std::byte*>(a.raw()) + a.bytes(),
+                    static_cast<const std::byte*>(b.raw()));
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ TEST_CASE("a step is committed when the last shard has reported, with the same b
     CHECK(done->report.step_s == Approx(2.0));
     CHECK(done->report.tokens_per_s == Approx(32));
     CHECK(done->update.learning_rate == 0.5F);
-    const auto loss = std::bit_cast<std::uint64_t>(done->report.loss), norm = std::bit_cast<std::uint64_t>(done->report.grad_norm);
+    const auto loss = std::bit_cast<std::uint64_t>(done->report.loss),
+               norm = std::bit_cast<std::uint64_t>(done->report.grad_norm);
     CHECK(loss_bits.value_or(loss) == loss);
     CHECK(norm_bits.value_or(norm) == norm);
     loss_bits = loss;
@@ -100,8 +101,9 @@ TEST_CASE("the culprit sentence says who, where, why, and what the others did", 
   CHECK(culprit_sentence({0, 2, 1}, "n2", 4711, cause_of({9, 0}), cell) ==
         "shard r0/s2/t1 on n2 (pid 4711): killed by signal 9 at step 41, micro-batch 3, backward; the others waited");
   cell.set(progress_cell::phase::waiting, 1, 2);
-  CHECK(culprit_sentence({0, 0, 0}, "a", 0, cause_of({0, 5}), cell) ==
-        "shard r0/s0/t0 on a: ended with exit code 5 at step 1, micro-batch 2, waiting for its input; the others waited");
+  CHECK(
+      culprit_sentence({0, 0, 0}, "a", 0, cause_of({0, 5}), cell) ==
+      "shard r0/s0/t0 on a: ended with exit code 5 at step 1, micro-batch 2, waiting for its input; the others waited");
 }
 
 TEST_CASE("a measured bubble is the idle share of stages times makespan", "[supervisor]") {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "catch.hpp"
 
@@ -157,4 +158,10 @@ TEST_CASE("a control frame passes with its number, connection and credits", "[wi
   CHECK(out.number == 77);
   CHECK(out.connection == 5);
   CHECK(out.credits == 3);
+}
+
+TEST_CASE("a payload's checksum is xxh3 of 64 bits, whatever the processor", "[wire_header]") {
+  const std::string text = "Troupe";
+  CHECK(payload_checksum(nullptr, 0) == 0x2d06800538d394c2U);  // of the xxHash specification
+  CHECK(payload_checksum(text.data(), text.size()) != payload_checksum(text.data(), text.size() - 1));
 }
