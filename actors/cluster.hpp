@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/mesh.hpp"
 #include "actors/run_listener.hpp"
 #include "actors/shard/progress_cell.hpp"
 #include "actors/shard/shard_executor.hpp"
@@ -30,11 +31,13 @@ struct shard_assignment {
 
 /// What one shard is made of. Made on the shard's own thread, where its device handles are born.
 struct shard_parts {
+  std::unique_ptr<communicator> group;  ///< the stage's tensor shards, where it has several
   std::unique_ptr<backend> ops;
   std::unique_ptr<stage> model;
   std::vector<action> plan;
-  std::uint32_t micro_batches = 1;
-  std::uint32_t stages = 1;
+  std::uint32_t micro_batches = 1;  ///< of one replica
+  mesh extents;
+  bool split_optimizer = false;  ///< ZeRO-1
   std::uint64_t steps = 1;
   std::unique_ptr<data_source> data;  ///< needed on the first and the last stage
   std::function<result<std::unique_ptr<tensor_port>>(shard_id, port_listener&)> make_port;
@@ -64,10 +67,11 @@ struct cluster_settings {
   std::uint16_t port = 0;             ///< 0: any free one
   bool processes = true;              ///< one worker process a shard; false: all shards in this process
   std::string node = "localhost";     ///< for messages
+  mesh extents;
   stage_split split;
-  schedule plan;
+  schedule plan;  ///< of one replica
   std::uint64_t steps = 1;
-  std::int64_t target_rows = 1;  ///< of a step, over all micro-batches
+  std::int64_t target_rows = 1;  ///< of a step, over all micro-batches of all replicas
   float clip = 1;                ///< global gradient norm; 0: never
   std::function<float(std::uint64_t step)> learning_rate;
   std::uint32_t grant_ahead = 4;  ///< steps that may run beyond the last commit
@@ -77,7 +81,7 @@ struct cluster_settings {
 struct run_outcome {
   int exit_code = 0;  ///< of the command: 0, 2, 3, 130, 143
   std::string text;   ///< one sentence for a person
-  /// What a shard held of its micro-batches between forward and backward; one entry a stage, where the run ended by
+  /// What a shard held of its micro-batches between forward and backward; one entry a shard, where the run ended by
   /// itself.
   struct activation_memory {
     std::uint64_t micro_batches = 0;  ///< at most
@@ -90,7 +94,7 @@ struct run_outcome {
 /// The head's actors.
 class cluster_head {
 public:
-  /// Starts the supervisor and opens its port. `cells` has one progress cell a stage. With processes, `launcher` starts
+  /// Starts the supervisor and opens its port. `cells` has one progress cell a shard. With processes, `launcher` starts
   /// the workers; with threads, `factory` makes the shards here. All references must outlive the head.
   /// Errors: `invalid_argument` (the port is in use: says which key to change).
   static result<std::unique_ptr<cluster_head>> start(cluster_settings settings, run_listener& listener,

@@ -15,9 +15,9 @@ namespace troupe {
 
 namespace {
 
-result<device> device_of(const config& c, std::uint16_t index) {
+result<device> device_of(const config& c, std::uint32_t index) {
   if (c.parallel.device == "cpu") return device{device_kind::cpu, 0};
-  if (c.parallel.device == "cuda") return device{device_kind::cuda, index};
+  if (c.parallel.device == "cuda") return device{device_kind::cuda, static_cast<int>(index)};
   return invalid(fmt::format("parallel.device: '{}' is no device; use cpu or cuda", c.parallel.device));
 }
 
@@ -44,16 +44,33 @@ result<stage_split> split_of(const config& c, const layer_list& layers, const st
   return split;
 }
 
+result<std::unique_ptr<communicator>> join_group(const config& c, const port_source& ports, const shard_assignment& a) {
+  const auto extents = mesh_of(c);
+  if (extents.shards == 1) return std::unique_ptr<communicator>();
+  const host_group_settings s{a.shard.shard, extents.shards, a.epoch,
+                              std::chrono::milliseconds(c.recovery.collective_timeout_ms)};
+  if (ports.groups != nullptr) return (*ports.groups)[extents.group_of(a.shard)].join(s);
+  return join_host_group(ports.group_descriptor, s);
+}
+
+result<std::unique_ptr<backend>> make_ops(device where, const communicator* group) {
+  if (group == nullptr) return make_backend(where);
+  if (where.kind == device_kind::cpu) return make_cpu_backend(group->memory());
+  return invalid("parallel.tp > 1 needs parallel.device = \"cpu\" in this build");
+}
+
 result<shard_parts> make_shard(const std::vector<model_definition>& models, const port_source& ports,
                                const shard_assignment& a) {
   TROUPE_TRY(const auto c, parse_config(a.config));
-  TROUPE_TRY(auto plan, plan_model(c, models));
-  TROUPE_TRY(const auto where, device_of(c, a.shard.stage));
+  TROUPE_TRY(auto plan, plan_model(c, models, a.shard.shard));
+  const auto extents = mesh_of(c);
+  TROUPE_TRY(const auto where, device_of(c, extents.rank_of(a.shard)));
 
   shard_parts parts;
-  TROUPE_TRY(parts.ops, make_backend(where));
+  TROUPE_TRY(parts.group, join_group(c, ports, a));
+  TROUPE_TRY(parts.ops, make_ops(where, parts.group.get()));
   TROUPE_TRY(auto table, parameter_table::make(plan.layers, a.split));
-  const auto rows = static_cast<double>(plan.target_rows) * plan.micro_batches;
+  const auto rows = static_cast<double>(plan.target_rows) * plan.micro_batches * extents.replicas;
   stage_settings s;
   s.stage = a.shard.stage;
   s.micro_batches = plan.micro_batches;
@@ -63,11 +80,18 @@ result<shard_parts> make_shard(const std::vector<model_definition>& models, cons
   s.beta2 = static_cast<float>(c.train.beta2);
   s.epsilon = static_cast<float>(c.train.epsilon);
   s.weight_decay = static_cast<float>(c.train.weight_decay);
+  s.group = parts.group.get();
+  s.replica = a.shard.replica;
+  s.replicas = extents.replicas;
+  s.split_optimizer = c.parallel.zero == 1;
+  s.recompute = c.train.recompute == "full";
+  s.bucket_elements = c.parallel.bucket_kib * 1024 / static_cast<std::int64_t>(sizeof(float));
   TROUPE_TRY(auto built, stage::make(std::move(plan.layers), a.split, table, plan.specs.front(), *parts.ops, s));
   parts.model = std::make_unique<stage>(std::move(built));
   parts.plan = plan.plan.actions[a.shard.stage];
   parts.micro_batches = plan.micro_batches;
-  parts.stages = static_cast<std::uint32_t>(a.split.size());
+  parts.extents = extents;
+  parts.split_optimizer = s.split_optimizer && extents.replicas > 1;
   parts.steps = static_cast<std::uint64_t>(c.train.steps);
   if (parts.model->first() || parts.model->last()) {
     TROUPE_TRY(parts.data, plan.definition.data(settings_of(c)));
@@ -82,7 +106,13 @@ result<shard_parts> make_shard(const std::vector<model_definition>& models, cons
 
 }  // namespace
 
-model_settings settings_of(const config& c) {
+mesh mesh_of(const config& c) {
+  const auto& p = c.parallel;
+  return {static_cast<std::uint32_t>(p.pp), static_cast<std::uint32_t>(p.dp), static_cast<std::uint32_t>(p.tp)};
+}
+
+model_settings settings_of(const config& c, std::uint32_t rank) {
+  const auto tp = static_cast<std::uint32_t>(c.parallel.tp);
   return {c.model.layers,
           c.model.hidden,
           c.model.heads,
@@ -93,19 +123,26 @@ model_settings settings_of(const config& c) {
           c.train.micro_batch,
           c.train.global_batch,
           c.train.steps,
-          static_cast<std::uint64_t>(c.train.seed)};
+          static_cast<std::uint64_t>(c.train.seed),
+          {tp, rank, c.parallel.sequence_parallel && tp > 1},
+          c.train.recompute == "selective"};
 }
 
-result<model_plan> plan_model(const config& c, const std::vector<model_definition>& models) {
+result<model_plan> plan_model(const config& c, const std::vector<model_definition>& models, std::uint32_t rank) {
   model_plan plan;
-  const auto settings = settings_of(c);
+  const auto settings = settings_of(c, rank);
   TROUPE_TRY(plan.definition, find_model(models, c.model.kind));
+  if (c.parallel.tp > 1 && !plan.definition.can_be_cut)
+    return invalid(
+        fmt::format("parallel.tp = {}: the layers of model.kind = '{}' cannot be cut into tensor shards; set "
+                    "parallel.tp = 1",
+                    c.parallel.tp, c.model.kind));
   TROUPE_TRY(plan.layers, plan.definition.layers(settings));
   TROUPE_TRY(const auto data, plan.definition.data(settings));
   TROUPE_TRY(plan.specs, infer_specs(plan.layers, data->input()));
   TROUPE_TRY(plan.split, split_of(c, plan.layers, plan.specs));
   plan.target_rows = data->target_rows();
-  plan.micro_batches = static_cast<std::uint32_t>(c.train.global_batch / c.train.micro_batch);
+  plan.micro_batches = static_cast<std::uint32_t>(c.train.global_batch / c.train.micro_batch / c.parallel.dp);
   TROUPE_TRY(plan.plan,
              make_schedule(c.parallel.schedule, {static_cast<std::uint32_t>(c.parallel.pp), plan.micro_batches}));
   return plan;

@@ -9,11 +9,12 @@
 namespace troupe {
 
 std::vector<model_definition> builtin_models() {
-  return {{"gpt",
-           [](const model_settings& s) {
-             return make_gpt({s.layers, s.hidden, s.heads, s.seq_len, s.vocab, s.tied});
-           },
-           [](const model_settings& s) { return text_source::open(s); }}};
+  return {
+      {"gpt",
+       [](const model_settings& s) {
+         return make_gpt({s.layers, s.hidden, s.heads, s.seq_len, s.vocab, s.tied, s.shards, s.recompute_attention});
+       },
+       [](const model_settings& s) { return text_source::open(s); }, true}};
 }
 
 result<model_definition> find_model(const std::vector<model_definition>& models, std::string_view kind) {

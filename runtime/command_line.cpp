@@ -25,6 +25,7 @@ public:
     add_run();
     add_schedule();
     add_simulate();
+    add_plan();
     add_doctor();
     add_trace();
     add_worker();
@@ -34,6 +35,8 @@ public:
   run_request run;
   schedule_request schedule;
   simulate_request simulate;
+  simulate_config_request simulate_config;
+  plan_request plan;
   doctor_request doctor;
   trace_show_request trace_show;
   worker_request worker;
@@ -45,9 +48,7 @@ private:
   void add_run() {
     auto* c = app.add_subcommand("run", "train a model on this machine");
     c->add_option("CONFIG", run.config_path, "TOML file of settings");
-    c->add_option("--set", run.overrides, "section.key=value, stronger than the file; may be repeated")
-        ->allow_extra_args(false)
-        ->type_name("KEY=VALUE");
+    add_set(c, run.overrides);
     c->add_option("--run-dir", run.run_directory, "new or empty folder for what the run writes [runs/<time>-<id>]")
         ->type_name("DIR");
     c->add_option("--workers", workers, "a process or a thread for each shard: parallel.workers")
@@ -59,14 +60,16 @@ private:
     c->add_flag("--help-config", help_config, "print every key with its default, unit and meaning, and stop");
   }
 
+  static void add_set(CLI::App* c, std::vector<std::string>& overrides) {
+    c->add_option("--set", overrides, "section.key=value, stronger than the file; may be repeated")
+        ->allow_extra_args(false)
+        ->type_name("KEY=VALUE");
+  }
+
   template <class Request>
   static void add_shape(CLI::App* c, Request& request) {
-    c->add_option("--stages", request.stages, "pipeline stages")
-        ->required()
-        ->check(CLI::Range(1, 65'535))
-        ->type_name("P");
+    c->add_option("--stages", request.stages, "pipeline stages")->check(CLI::Range(1, 65'535))->type_name("P");
     c->add_option("--microbatches", request.micro_batches, "micro-batches of a step")
-        ->required()
         ->check(CLI::Range(1, 1'000'000))
         ->type_name("M");
     c->add_option("--chunks", request.chunks, "chunks of layers a stage has [as many as the schedule is made for]")
@@ -78,22 +81,39 @@ private:
     auto* c = app.add_subcommand("schedule", "print the order of forwards and backwards on each stage");
     c->add_option("NAME", schedule.name, "gpipe, 1f1b, zb-h1, …")->required();
     add_shape(c, schedule);
+    for (const auto* name : {"--stages", "--microbatches"}) c->get_option(name)->required();
     auto* json = c->add_flag("--json", schedule.json, "one JSON object");
     c->add_option("--format", schedule.format, "how to print it; svg draws it in unit times")
         ->check(CLI::IsMember({"text", "csv", "svg"}))
         ->excludes(json);
   }
 
+  // Either a config, or a schedule with its shape and costs.
   void add_simulate() {
-    auto* c = app.add_subcommand("simulate", "run a schedule in virtual time");
-    c->add_option("--schedule", simulate.schedule, "gpipe, 1f1b, zb-h1, …")->required()->type_name("NAME");
+    auto* c = app.add_subcommand("simulate", "run a step in virtual time: of a config, or of a schedule");
+    auto* config = c->add_option("CONFIG", simulate_config.config_path, "TOML file of settings");
+    add_set(c, simulate_config.overrides);
+    c->add_option("--trace", simulate_config.trace, "with CONFIG: write the step as a run writes its trace.json")
+        ->type_name("FILE");
+    auto* schedule_name = c->add_option("--schedule", simulate.schedule, "gpipe, 1f1b, zb-h1, …")->type_name("NAME");
     add_shape(c, simulate);
-    c->add_option(
-         "--cost", simulate.cost,
-         "ms of one micro-batch through one stage's layers: forward, gradient of the input, of the weights; and "
-         "of a hop between stages [f=1,bi=1,bw=1,hop=0]")
-        ->type_name("f=…,bi=…,bw=…,hop=…");
+    auto* cost = c->add_option(
+        "--cost", simulate.cost,
+        "ms of one micro-batch through one stage's layers: forward, gradient of the input, of the weights; and "
+        "of a hop between stages [f=1,bi=1,bw=1,hop=0]");
+    cost->type_name("f=…,bi=…,bw=…,hop=…");
     c->add_flag("--json", simulate.json, "one JSON object");
+    for (auto* option :
+         {schedule_name, c->get_option("--stages"), c->get_option("--microbatches"), c->get_option("--chunks"), cost})
+      option->excludes(config);
+  }
+
+  void add_plan() {
+    auto* c = app.add_subcommand("plan", "say what each shard will hold and where, or look for the fastest layout");
+    c->add_option("CONFIG", plan.config_path, "TOML file of settings")->required();
+    add_set(c, plan.overrides);
+    c->add_flag("--search", plan.search, "rank layouts for the cluster by predicted tokens per second");
+    c->add_flag("--json", plan.json, "one JSON object");
   }
 
   void add_doctor() {
@@ -114,6 +134,7 @@ private:
     c->add_option("--head-port", worker.head_port)->required();
     c->add_option("--index", worker.index)->required();
     c->add_option("--cells", worker.cells_descriptor)->required();
+    c->add_option("--group", worker.group_descriptor);
   }
 };
 
@@ -162,11 +183,26 @@ command_request run_of(grammar& g) {
   return g.run;
 }
 
+command_request simulate_of(grammar& g) {
+  if (!g.simulate_config.config_path.empty()) {
+    g.simulate_config.json = g.simulate.json;
+    return g.simulate_config;
+  }
+  const auto& c = *g.app.get_subcommand("simulate");
+  for (const auto* name : {"--schedule", "--stages", "--microbatches"})
+    if (c.count(name) == 0)
+      return wrong(fmt::format("troupe simulate needs a CONFIG, or a schedule: {} is required", name));
+  for (const auto* name : {"--set", "--trace"})
+    if (c.count(name) > 0) return wrong(fmt::format("{} goes with a CONFIG", name));
+  return g.simulate;
+}
+
 command_request chosen(grammar& g) {
   const auto name = g.app.get_subcommands().front()->get_name();
   if (name == "run") return run_of(g);
   if (name == "schedule") return g.schedule;
-  if (name == "simulate") return g.simulate;
+  if (name == "simulate") return simulate_of(g);
+  if (name == "plan") return g.plan;
   if (name == "doctor") return g.doctor;
   if (name == "trace") return g.trace_show;
   return g.worker;
@@ -179,6 +215,7 @@ command_request parse_command_line(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   grammar g;
   if (words.empty()) return usage_request{2, g.app.help()};
+  if (words.size() == 1 && words.front() == "help") return usage_request{0, g.app.help()};
   if (const auto unknown = unknown_word(g.app, words); !unknown.empty()) return wrong(unknown);
   try {
     g.app.parse(argc, argv);

@@ -32,6 +32,22 @@ struct simulate_request {
   bool json = false;
 };
 
+/// troupe simulate CONFIG [--set key=value]… [--trace FILE]
+struct simulate_config_request {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  std::string trace;  ///< a file to write the step to, as a run's trace.json; empty: none
+  bool json = false;
+};
+
+/// troupe plan CONFIG [--set key=value]… [--search]
+struct plan_request {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  bool search = false;  ///< for the fastest layout, instead of the config's own
+  bool json = false;
+};
+
 /// troupe doctor
 struct doctor_request {
   bool json = false;
@@ -50,6 +66,7 @@ struct worker_request {
   std::uint16_t head_port = 0;
   std::uint32_t index = 0;
   int cells_descriptor = -1;  ///< inherited: shared memory of the progress cells
+  int group_descriptor = -1;  ///< inherited: where the stage's tensor shards meet; -1: it has one
 };
 
 /// Nothing to run: a text for stdout (exit code 0: help, version) or for stderr (2: the command is wrong).
@@ -58,8 +75,8 @@ struct usage_request {
   std::string text;
 };
 
-using command_request = std::variant<run_request, schedule_request, simulate_request, doctor_request,
-                                     trace_show_request, worker_request, usage_request>;
+using command_request = std::variant<run_request, schedule_request, simulate_request, simulate_config_request,
+                                     plan_request, doctor_request, trace_show_request, worker_request, usage_request>;
 
 /// What the command line asks for. A wrong one is a `usage_request` with exit code 2 and the nearest right word.
 command_request parse_command_line(int argc, const char* const* argv);

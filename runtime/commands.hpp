@@ -15,6 +15,12 @@ int schedule_command(const schedule_request& request, std::ostream& out, std::os
 /// Prints what a schedule takes in virtual time.
 int simulate_command(const simulate_request& request, std::ostream& out, std::ostream& err);
 
+/// Prints what one step of a config takes in virtual time, on the config's cluster.
+int simulate_config_command(const simulate_config_request& request, std::ostream& out, std::ostream& err);
+
+/// Prints what each shard of a config holds and where it goes, or the fastest layouts that would fit.
+int plan_command(const plan_request& request, std::ostream& out, std::ostream& err);
+
 /// Examines the machine. 0 also where something is missing: the report is the result.
 int doctor_command(const doctor_request& request, std::ostream& out, std::ostream& err);
 

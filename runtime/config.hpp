@@ -22,7 +22,12 @@ struct config {
     std::string tokenizer = "bytes";
   } data;
   struct {
-    std::int64_t pp = 2;
+    std::int64_t pp = 2;              ///< stages of a pipeline
+    std::int64_t tp = 1;              ///< tensor shards of each stage
+    std::int64_t dp = 1;              ///< replicas of the pipeline
+    bool sequence_parallel = true;    ///< with tp > 1: rows are cut too, outside the matrix products
+    std::int64_t zero = 0;            ///< ZeRO stage: 1 splits the optimizer's state over replicas
+    std::int64_t bucket_kib = 8'192;  ///< replicas exchange gradients in pieces of about this size
     std::string schedule = "1f1b";
     std::string device = "cpu";
     std::vector<std::int64_t> split;  ///< layers per stage, embedding and head counted; empty: balanced by cost
@@ -39,6 +44,7 @@ struct config {
     double min_lr_ratio = 1.0;      ///< cosine decay to this share of lr at the last step; 1: constant
     std::int64_t seed = 1;
     std::string dtype = "f32";
+    std::string recompute = "none";  ///< of activations in the backward: none, selective (attention), full
   } train;
   struct {
     std::string route = "auto";  ///< auto (shared memory inside a machine), shm, tcp
@@ -53,10 +59,27 @@ struct config {
     std::int64_t print_every = 10;  ///< plain progress lines, steps
   } observe;
   struct {
-    std::int64_t grace_ms = 2'000;           ///< between asking a worker to end and killing it
-    std::int64_t heartbeat_ms = 500;         ///< ping interval; ten missed in a row are a death
-    std::int64_t start_timeout_ms = 30'000;  ///< from the start of a worker to its first word
+    std::int64_t grace_ms = 2'000;                ///< between asking a worker to end and killing it
+    std::int64_t heartbeat_ms = 500;              ///< ping interval; ten missed in a row are a death
+    std::int64_t start_timeout_ms = 30'000;       ///< from the start of a worker to its first word
+    std::int64_t collective_timeout_ms = 60'000;  ///< how long tensor shards wait for the slowest of them
   } recovery;
+  struct {
+    std::string preset = "cpu";         ///< a known kind of machine; what follows says what differs, 0: nothing
+    std::int64_t nodes = 0;             ///< 0: as many as the mesh needs
+    std::int64_t devices_per_node = 0;  ///< also the limit of parallel.tp
+    double memory_gib = 0;              ///< of a device
+    double peak_tflops = 0;             ///< of a device, in the number format planned for
+    double achieved = 0;                ///< share of the peak that large matrix products reach
+    double memory_gb_per_s = 0;         ///< of a device, as achieved; so are the links'
+    double inside_gb_per_s = 0, inside_us = 0;    ///< between devices of a node, one way; latency
+    double between_gb_per_s = 0, between_us = 0;  ///< between nodes, for each device
+  } cluster;
+  struct {
+    std::string schedule = "as-run";  ///< or one that a run cannot take yet
+    std::int64_t chunks = 0;          ///< 0: as many as the schedule is made for
+    std::string dtype = "as-run";     ///< f32, or bf16 with the optimizer's state in f32
+  } plan;
 };
 
 /// Where a value came from: "default", "run.toml:12", "--set", "TROUPE_TRAIN_STEPS".

@@ -25,6 +25,10 @@ status check_gpt(const config& c, const origin_lookup& origin) {
     return blame(origin, {"model.hidden", "model.heads"},
                  fmt::format("model.hidden = {} is not a multiple of model.heads = {}; hidden = {} would do",
                              c.model.hidden, c.model.heads, nearest_multiple(c.model.hidden, c.model.heads)));
+  if (c.model.heads % c.parallel.tp != 0)
+    return blame(origin, {"parallel.tp", "model.heads"},
+                 fmt::format("parallel.tp = {} does not divide model.heads = {}; choose a tp that does, or heads = {}",
+                             c.parallel.tp, c.model.heads, nearest_multiple(c.model.heads, c.parallel.tp)));
   const auto pieces = c.model.layers + 2;  // the embedding and the head are pieces of their own
   if (c.parallel.pp > pieces)
     return blame(origin, {"parallel.pp", "model.layers"},
@@ -44,12 +48,14 @@ status check_gpt(const config& c, const origin_lookup& origin) {
 }  // namespace
 
 status check_relations(const config& c, const origin_lookup& origin) {
-  if (c.train.global_batch % c.train.micro_batch != 0)
-    return blame(origin, {"train.global_batch", "train.micro_batch"},
-                 fmt::format("train.global_batch = {} is not a multiple of train.micro_batch = {}; global_batch = {} "
-                             "would do",
-                             c.train.global_batch, c.train.micro_batch,
-                             nearest_multiple(c.train.global_batch, c.train.micro_batch)));
+  const auto samples = c.train.micro_batch * c.parallel.dp;  // of one micro-batch in every replica
+  if (c.train.global_batch % samples != 0)
+    return blame(
+        origin, {"train.global_batch", "train.micro_batch", "parallel.dp"},
+        fmt::format("train.global_batch = {} is not a multiple of train.micro_batch = {}{}; global_batch = {} would do",
+                    c.train.global_batch, c.train.micro_batch,
+                    c.parallel.dp > 1 ? fmt::format(" times parallel.dp = {}", c.parallel.dp) : std::string(),
+                    nearest_multiple(c.train.global_batch, samples)));
   if (c.data.tokenizer == "bytes" && c.model.vocab < 256)
     return blame(origin, {"model.vocab", "data.tokenizer"},
                  fmt::format("model.vocab = {} is too small for data.tokenizer = \"bytes\"; choose at least 256",

@@ -8,6 +8,7 @@
 
 #include "actors/schedule/schedule.hpp"
 #include "runtime/nearest_name.hpp"
+#include "runtime/planning/cluster.hpp"
 
 namespace troupe {
 namespace {
@@ -21,6 +22,14 @@ config_limits any() { return {}; }
 
 // Whole numbers stay so small that no product of a few of them leaves 64 bits.
 constexpr double most_stages = 65'535, most_ms = 86'400'000, most_steps = 1e12, most_layers = 65'000, most_width = 1e6;
+
+std::vector<std::string_view> plannable_schedule_names() {
+  auto names = schedule_names();
+  names.insert(names.begin(), "as-run");
+  // A step of its own is what is planned: no evaluation, and no stream without steps.
+  std::erase_if(names, [](auto name) { return name == "forward-only" || name.starts_with("pipedream"); });
+  return names;
+}
 
 #define TROUPE_FIELD(place) [](config& c) -> config_field { return &c.place; }
 
@@ -43,6 +52,16 @@ std::vector<config_key> make_schema() {
 
       {"parallel.pp", TROUPE_FIELD(parallel.pp), between(1, most_stages), "stages",
        "pipeline stages, each on a device of its own"},
+      {"parallel.tp", TROUPE_FIELD(parallel.tp), between(1, most_stages), "shards",
+       "tensor shards that each stage is cut into; must divide model.heads"},
+      {"parallel.dp", TROUPE_FIELD(parallel.dp), between(1, most_stages), "replicas",
+       "copies of the whole pipeline; they share out the micro-batches of a step"},
+      {"parallel.sequence_parallel", TROUPE_FIELD(parallel.sequence_parallel), any(), "",
+       "with tp > 1: also cut the rows of activations outside the matrix products"},
+      {"parallel.zero", TROUPE_FIELD(parallel.zero), between(0, 1), "",
+       "ZeRO stage; 1: with dp > 1 each replica keeps its share of the optimizer's state only"},
+      {"parallel.bucket_kib", TROUPE_FIELD(parallel.bucket_kib), between(1, 1 << 22), "KiB",
+       "replicas exchange gradients in pieces of about this size"},
       {"parallel.schedule", TROUPE_FIELD(parallel.schedule), one_of(runnable_schedule_names()), "",
        "order of forwards and backwards on each stage"},
       {"parallel.device", TROUPE_FIELD(parallel.device), one_of({"cpu", "cuda"}), "", "where stages compute"},
@@ -73,6 +92,8 @@ std::vector<config_key> make_schema() {
        "cosine decay to this share of train.lr at the last step; 1: constant"},
       {"train.seed", TROUPE_FIELD(train.seed), between(0, 9.0e18), "", "decides the initial weights"},
       {"train.dtype", TROUPE_FIELD(train.dtype), one_of({"f32"}), "", "number format of weights and activations"},
+      {"train.recompute", TROUPE_FIELD(train.recompute), one_of({"none", "selective", "full"}), "",
+       "activations computed again in the backward: none; attention's output; all of a layer's but its input"},
 
       {"transport.route", TROUPE_FIELD(transport.route), one_of({"auto", "shm", "tcp"}), "",
        "how tensors travel between processes; auto: shared memory inside a machine"},
@@ -97,6 +118,35 @@ std::vector<config_key> make_schema() {
        "between two pings of a worker; ten missed in a row are a death"},
       {"recovery.start_timeout_ms", TROUPE_FIELD(recovery.start_timeout_ms), between(100, most_ms), "ms",
        "from the start of a worker to its first word"},
+      {"recovery.collective_timeout_ms", TROUPE_FIELD(recovery.collective_timeout_ms), between(100, most_ms), "ms",
+       "how long the tensor shards of a stage wait for the slowest of them"},
+
+      {"cluster.preset", TROUPE_FIELD(cluster.preset), one_of(planning::cluster_names()), "",
+       "the machines that troupe plan and simulate reckon with; the other keys say what differs, 0 nothing"},
+      {"cluster.nodes", TROUPE_FIELD(cluster.nodes), between(0, most_stages), "nodes",
+       "how many; 0: as many as the mesh needs"},
+      {"cluster.devices_per_node", TROUPE_FIELD(cluster.devices_per_node), between(0, 1024), "devices",
+       "of a node; tensor shards of a stage never leave one"},
+      {"cluster.memory_gib", TROUPE_FIELD(cluster.memory_gib), between(0, 1e6), "GiB", "memory of a device"},
+      {"cluster.peak_tflops", TROUPE_FIELD(cluster.peak_tflops), between(0, 1e6), "TFLOP/s",
+       "a device's peak for matrix products, in the number format planned for"},
+      {"cluster.achieved", TROUPE_FIELD(cluster.achieved), between(0, 1), "",
+       "share of the peak that large matrix products reach"},
+      {"cluster.memory_gb_per_s", TROUPE_FIELD(cluster.memory_gb_per_s), between(0, 1e6), "GB/s",
+       "a device's memory, as achieved"},
+      {"cluster.inside_gb_per_s", TROUPE_FIELD(cluster.inside_gb_per_s), between(0, 1e6), "GB/s",
+       "between devices of a node, one way, as achieved"},
+      {"cluster.inside_us", TROUPE_FIELD(cluster.inside_us), between(0, 1e9), "µs", "a message inside a node"},
+      {"cluster.between_gb_per_s", TROUPE_FIELD(cluster.between_gb_per_s), between(0, 1e6), "GB/s",
+       "between nodes, one way, for each device of a node at the same time"},
+      {"cluster.between_us", TROUPE_FIELD(cluster.between_us), between(0, 1e9), "µs", "a message between nodes"},
+
+      {"plan.schedule", TROUPE_FIELD(plan.schedule), one_of(plannable_schedule_names()), "",
+       "schedule to plan and simulate, where it is not to be parallel.schedule"},
+      {"plan.chunks", TROUPE_FIELD(plan.chunks), between(0, 1024), "chunks",
+       "of a stage; 0: as many as the schedule is made for"},
+      {"plan.dtype", TROUPE_FIELD(plan.dtype), one_of({"as-run", "f32", "bf16"}), "",
+       "number format to plan and simulate, where it is not to be train.dtype; bf16 keeps sums and state in f32"},
   };
 }
 

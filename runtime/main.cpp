@@ -22,6 +22,8 @@ struct dispatch {
   int operator()(const worker_request& r) const { return worker_command(r, models); }
   int operator()(const schedule_request& r) const { return schedule_command(r, std::cout, std::cerr); }
   int operator()(const simulate_request& r) const { return simulate_command(r, std::cout, std::cerr); }
+  int operator()(const simulate_config_request& r) const { return simulate_config_command(r, std::cout, std::cerr); }
+  int operator()(const plan_request& r) const { return plan_command(r, std::cout, std::cerr); }
   int operator()(const doctor_request& r) const { return doctor_command(r, std::cout, std::cerr); }
   int operator()(const trace_show_request& r) const { return trace_show_command(r, std::cout, std::cerr); }
   int operator()(const usage_request& r) const {

@@ -28,16 +28,26 @@ void write_stderr(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+void say_what_is_padded(const config& c) {
+  const auto rows = (c.model.vocab + c.parallel.tp - 1) / c.parallel.tp * c.parallel.tp;
+  if (c.model.kind == "gpt" && rows != c.model.vocab)
+    fmt::print(stderr,
+               "model.vocab = {} is padded to {} so that {} tensor shards share it evenly; the {} extra rows "
+               "stay zero\n",
+               c.model.vocab, rows, c.parallel.tp, rows - c.model.vocab);
+}
+
 cluster_settings cluster_of(const config& c, const model_plan& plan, const run_key& key) {
   cluster_settings s;
   s.config = to_toml(c);
   s.run_key = to_hex(key);
   s.port = static_cast<std::uint16_t>(c.transport.control_port);
   s.processes = c.parallel.workers == "processes";
+  s.extents = mesh_of(c);
   s.split = plan.split;
   s.plan = plan.plan;
   s.steps = static_cast<std::uint64_t>(c.train.steps);
-  s.target_rows = plan.target_rows * plan.micro_batches;
+  s.target_rows = plan.target_rows * plan.micro_batches * c.parallel.dp;
   s.clip = static_cast<float>(c.train.clip);
   s.learning_rate = [c](std::uint64_t step) { return learning_rate_at(c, step); };
   s.heartbeat = std::chrono::milliseconds(c.recovery.heartbeat_ms);
@@ -110,6 +120,34 @@ private:
   int seen_ = 0;
 };
 
+// Where the tensor shards of each stage of each replica meet; nothing where a stage has one shard.
+struct tensor_groups {
+  std::vector<thread_group> threads;
+  std::vector<host_group_segment> segments;
+
+  static result<tensor_groups> make(const mesh& extents, bool processes) {
+    // Address space for a shard's tensors; pages are taken as they are touched.
+    constexpr std::size_t arena = std::size_t{64} << 30;
+    tensor_groups groups;
+    for (std::uint32_t i = 0; extents.shards > 1 && i < extents.groups(); ++i) {
+      if (!processes) {
+        groups.threads.emplace_back(extents.shards);
+        continue;
+      }
+      TROUPE_TRY(auto segment, host_group_segment::make(extents.shards, arena));
+      groups.segments.push_back(std::move(segment));
+    }
+    return groups;
+  }
+  // [rank]
+  std::vector<int> descriptors(const mesh& extents) const {
+    std::vector<int> of_rank;
+    for (std::uint32_t rank = 0; !segments.empty() && rank < extents.size(); ++rank)
+      of_rank.push_back(segments[extents.group_of(extents.shard_at(rank))].descriptor());
+    return of_rank;
+  }
+};
+
 }  // namespace
 
 int run_command(const run_request& request, const std::vector<model_definition>& models) {
@@ -129,22 +167,26 @@ int run_command(const run_request& request, const std::vector<model_definition>&
   progress terminal(options, write_stderr);
   run_log log(*directory, terminal, static_cast<std::size_t>(c.observe.trace_steps));
   closing_words words(log);
+  say_what_is_padded(c);
 
   if (c.parallel.workers == "processes") remove_forgotten_segments();  // of a run whose head was killed
-  auto page = progress_page::make(plan->split.size());
+  const auto extents = mesh_of(c);
+  const bool processes = c.parallel.workers == "processes";
+  auto groups = tensor_groups::make(extents, processes);
+  if (!groups) return refuse(groups.error());
+  auto page = progress_page::make(extents.size());
   if (!page) return refuse(page.error());
   const auto key = make_run_key();
   event_loop loop("troupe head");
   in_process_exchange exchange;
   worker_launcher launcher(loop);
-  port_source ports{&exchange, &loop, key};
+  port_source ports{&exchange, &loop, key, &groups->threads, -1};
   auto settings = cluster_of(c, *plan, key);
-  const bool processes = settings.processes;
   auto head = cluster_head::start(std::move(settings), words, page->cells(), processes ? &launcher : nullptr,
                                   make_shard_factory(models, ports));
   if (!head) return refuse(head.error());
   launcher.configure({"127.0.0.1", to_hex(key), (*head)->port(), directory->path().string(),
-                      c.parallel.threads_per_shard, page->descriptor()});
+                      c.parallel.threads_per_shard, page->descriptor(), groups->descriptors(extents)});
   run_outcome outcome;
   {
     interruption on_signal(loop, **head, launcher);

@@ -27,7 +27,7 @@ int worker_command(const worker_request& request, const std::vector<model_defini
   }
   event_loop loop("troupe data");
   return run_cluster_worker({request.head_address, request.head_port, hex, request.index, page->cells(),
-                             make_shard_factory(models, {nullptr, &loop, *key})});
+                             make_shard_factory(models, {nullptr, &loop, *key, nullptr, request.group_descriptor})});
 }
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
@@ -34,9 +35,6 @@ process_end reap(int pid) {
   }
   return WIFSIGNALED(status) ? process_end{WTERMSIG(status), 0} : process_end{0, WEXITSTATUS(status)};
 }
-
-// The descriptor under which a worker finds its progress page.
-constexpr int cells_in_child = 3;
 
 std::vector<std::string> child_environment(const std::string& run_key, std::int64_t threads) {
   std::vector<std::string> result;
@@ -122,12 +120,16 @@ result<int> worker_launcher::start(std::uint32_t index, std::function<void(proce
 }
 
 result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(process_end)> ended) {
+  const int group = settings_.group_descriptors.empty() ? -1 : settings_.group_descriptors[index];
+  // Above both, so that giving the child one cannot cover the other.
+  const int cells_in_child = std::max(settings_.cells_descriptor, group) + 1, group_in_child = cells_in_child + 1;
   std::vector<std::string> arguments{"/proc/self/exe", "worker",
                                      "--head-address", settings_.head_address,
                                      "--head-port",    std::to_string(settings_.head_port),
                                      "--index",        std::to_string(index),
                                      "--cells",        std::to_string(cells_in_child)};
   arguments[0] = "troupe";
+  if (group >= 0) arguments.insert(arguments.end(), {"--group", std::to_string(group_in_child)});
   auto environment = child_environment(settings_.run_key, settings_.threads_per_worker);
   const auto log = fmt::format("{}/worker-{}.log", settings_.log_folder, index);
 
@@ -137,6 +139,7 @@ result<int> worker_launcher::spawn(std::uint32_t index, std::function<void(proce
   posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   posix_spawn_file_actions_adddup2(&files, settings_.cells_descriptor, cells_in_child);
+  if (group >= 0) posix_spawn_file_actions_adddup2(&files, group, group_in_child);
   posix_spawnattr_t how;
   posix_spawnattr_init(&how);
   // A process group of its own: Ctrl-C is the head's to hear. Signals as they are by default.

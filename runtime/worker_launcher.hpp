@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Shared memory without a name that head and workers map: one progress cell a stage, readable after its writer's
+/// Shared memory without a name that head and workers map: one progress cell a shard, readable after its writer's
 /// death.
 class progress_page {
 public:
@@ -45,6 +45,7 @@ public:
     std::string log_folder;  ///< worker-<index>.log is written there
     std::int64_t threads_per_worker = 1;
     int cells_descriptor = -1;
+    std::vector<int> group_descriptors;  ///< [index]: where its tensor shards meet; empty where none do
   };
   explicit worker_launcher(event_loop& loop) : loop_(loop) {}
   ~worker_launcher() override;

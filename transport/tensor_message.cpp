@@ -14,6 +14,12 @@ static std::string_view name_of(message_kind kind) {
       return "gradient";
     case message_kind::shared_gradient:
       return "shared gradient";
+    case message_kind::replica_gradient:
+      return "replica's gradient";
+    case message_kind::reduced_gradient:
+      return "reduced gradient";
+    case message_kind::replica_parameter:
+      return "replica's parameters";
   }
   return "unknown kind";
 }

@@ -19,10 +19,14 @@ std::string to_string(shard_id id);
 
 /// What a tensor message carries; its name says what is now true at the sender.
 enum class message_kind : std::uint8_t {
-  activation = 1,      ///< a stage's output, for the next stage
-  gradient = 2,        ///< the gradient of a stage's input, for the stage before
-  shared_gradient = 3  ///< the gradient of a parameter that two stages share, at the end of a step
+  activation = 1,        ///< a stage's output, for the next stage
+  gradient = 2,          ///< the gradient of a stage's input, for the stage before
+  shared_gradient = 3,   ///< the gradient of a parameter that two stages share, at the end of a step
+  replica_gradient = 4,  ///< one replica's part of a sum that the receiver makes for all replicas
+  reduced_gradient = 5,  ///< that sum
+  replica_parameter = 6  ///< updated parameters, from the replica that keeps their optimizer state
 };
+constexpr bool is_message_kind(std::uint8_t number) noexcept { return number >= 1 && number <= 6; }
 
 /// What a message is. The receiver matches by this and never by order of arrival.
 struct message_id {
@@ -31,7 +35,7 @@ struct message_id {
   std::uint32_t epoch = 0;        ///< of the job; a lower one than the receiver's is dropped and counted
   std::uint32_t incarnation = 0;  ///< of the sender
   std::uint64_t step = 0;
-  std::uint32_t micro_batch = 0;  ///< or, for `shared_gradient`, the parameter's index
+  std::uint32_t micro_batch = 0;  ///< or the index of a shared parameter's use, or of a bucket between replicas
   std::uint16_t chunk = 0;        ///< the receiver's chunk when stages are interleaved
   friend bool operator==(const message_id&, const message_id&) = default;
 };

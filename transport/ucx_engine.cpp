@@ -34,6 +34,7 @@ ucx_engine::ucx_engine(ucp_context context, ucp_worker worker, const port_option
                        port_listener& listener) noexcept
     : context_(std::move(context)),
       options_(options),
+      codec_(options.key),
       self_(self),
       listener_(&listener),
       next_token_(first_token()),
@@ -74,7 +75,7 @@ void ucx_engine::connect(shard_id id, port_address where, std::uint32_t credits)
   alarm_ = true;
 }
 
-void ucx_engine::send(const message_id& id, tensor payload) {
+void ucx_engine::send(const message_id& id, tensor&& payload) {
   assert(payload && "an empty message is a tensor of no elements");
   ucx_peer* peer = find(id.destination);
   if (!peer || peer->bye_sent || peer->failure) return counters_.dropped_foreign.add();

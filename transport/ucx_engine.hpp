@@ -47,7 +47,7 @@ public:
 
   // As in `tensor_port`.
   void connect(shard_id peer, port_address where, std::uint32_t credits);
-  void send(const message_id& id, tensor payload);
+  void send(const message_id& id, tensor&& payload);
   void consumed(const message_id& id);
   void disconnect(shard_id peer);
   void abandon(shard_id peer, const error& why);
@@ -80,7 +80,7 @@ public:
 
 private:
   struct send_operation {
-    wire_header header;  // UCX reads it until the operation is complete
+    wire_image header;  // UCX reads it until the operation is complete
     tensor payload;
     ucx_engine* engine = nullptr;
     ucp_endpoint* endpoint = nullptr;  // null when not in use, or orphaned
@@ -99,8 +99,8 @@ private:
   // Frames out.
   wire_header frame_to(const ucx_peer& peer, frame_type type) const noexcept;
   void send_control(ucx_peer& peer, frame_type type, std::uint64_t number = 0, std::uint32_t credits = 0);
-  void transmit(ucx_peer& peer, const message_id& id, tensor payload);
-  void post(ucx_peer& peer, send_operation* operation, unsigned flags);
+  void transmit(ucx_peer& peer, const message_id& id, tensor&& payload);
+  void post(ucx_peer& peer, send_operation* operation, tensor&& payload, unsigned flags);
   void complete(send_operation* operation, ucs_status_t status) noexcept;
   void pump(ucx_peer& peer);
 
@@ -109,16 +109,15 @@ private:
                                std::size_t length, const ucp_am_recv_param_t* param);
   /// False when the payload, if there is one, is not wanted.
   bool on_frame(std::span<const std::byte> bytes, void* data, std::size_t length, bool rendezvous);
-  bool for_us(const wire_header& header) const noexcept;
   void on_hello(const wire_header& header);
   void on_control(ucx_peer& peer, const wire_header& header);
   bool on_tensor(ucx_peer& peer, const wire_header& header, void* data, bool rendezvous);
   /// Why a tensor may not come in, before anything is allocated for it; null when it may.
   shared_counters::counter* objection_to(const ucx_peer& peer, const wire_header& header) noexcept;
   bool intact(const wire_header& header, const void* payload) const noexcept;
-  void fetch(ucx_peer& peer, const wire_header& header, tensor room, void* descriptor);
+  void fetch(ucx_peer& peer, const wire_header& header, tensor&& room, void* descriptor);
   void fetched(receive_operation* operation, ucs_status_t status);
-  void deliver(ucx_peer& peer, const message_id& id, tensor payload);
+  void deliver(ucx_peer& peer, const message_id& id, tensor&& payload);
   bool drop(ucx_peer& peer, shared_counters::counter& reason);
 
   // Credits.
@@ -148,6 +147,7 @@ private:
 
   ucp_context context_;
   const port_options options_;
+  const header_codec codec_;
   const shard_id self_;
   port_listener* listener_;
   port_address address_;

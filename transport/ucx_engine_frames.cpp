@@ -18,7 +18,6 @@ bool is_refusal(ucs_status_t status) noexcept { return status == UCS_ERR_REJECTE
 wire_header ucx_engine::frame_to(const ucx_peer& peer, frame_type type) const noexcept {
   wire_header header;
   header.type = type;
-  header.key = options_.key;
   header.source = self_;
   header.destination = peer.id;
   header.connection = type == frame_type::hello ? 0 : peer.their_token;
@@ -28,33 +27,32 @@ wire_header ucx_engine::frame_to(const ucx_peer& peer, frame_type type) const no
 void ucx_engine::send_control(ucx_peer& peer, frame_type type, std::uint64_t number, std::uint32_t credits) {
   if (!peer.endpoint) return;  // between two tries of a handshake
   send_operation* operation = sends_.take();
-  operation->header = frame_to(peer, type);
-  operation->header.number = number;
-  operation->header.credits = credits;
-  if (type == frame_type::hello) operation->header.incarnation = peer.endpoints_made;
+  wire_header header = frame_to(peer, type);
+  header.number = number;
+  header.credits = credits;
+  if (type == frame_type::hello) header.incarnation = peer.endpoints_made;
+  codec_.encode(header, operation->header);
   // The answer to a hello asks UCX for its own answer, so that it resolves the peer's endpoint before any tensor:
   // without that, over shared memory, a peer's death is never noticed once its queue is full.
-  post(peer, operation, type == frame_type::hello_ack ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);
+  post(peer, operation, {}, type == frame_type::hello_ack ? unsigned{UCP_AM_SEND_FLAG_REPLY} : 0U);
 }
 
-void ucx_engine::transmit(ucx_peer& peer, const message_id& id, tensor payload) {
+void ucx_engine::transmit(ucx_peer& peer, const message_id& id, tensor&& payload) {
   send_operation* operation = sends_.take();
-  wire_header& header = operation->header;
-  header = peer.draft;
+  wire_header header = peer.draft;
   describe(header, id, payload.spec());
   header.credits = std::exchange(peer.owed, 0);
   if (options_.payload_checksum) {
     header.flags = wire_header::has_payload_checksum;
     header.payload_checksum = payload_checksum(payload.raw(), payload.bytes());
   }
-  operation->payload = std::move(payload);
+  codec_.encode(header, operation->header);
   --peer.send_credits;
   ++peer.sent;
-  post(peer, operation, 0U);
+  post(peer, operation, std::move(payload), 0U);
 }
 
-void ucx_engine::post(ucx_peer& peer, send_operation* operation, unsigned flags) {
-  seal(operation->header);
+void ucx_engine::post(ucx_peer& peer, send_operation* operation, tensor&& payload, unsigned flags) {
   operation->engine = this;
   operation->endpoint = peer.endpoint.get();
   operation->endpoint->begin_operation();
@@ -64,17 +62,18 @@ void ucx_engine::post(ucx_peer& peer, send_operation* operation, unsigned flags)
   param.user_data = operation;
   param.cb.send = [](void* request, ucs_status_t status, void* user_data) {
     auto* done = static_cast<send_operation*>(user_data);
+    done->payload = {};
     done->engine->complete(done, status);
     ucp_request_free(request);
   };
-  const tensor& payload = operation->payload;
-  void* request = ucp_am_send_nbx(operation->endpoint->get(), 0, &operation->header, sizeof(wire_header),
+  const auto header = operation->header.bytes();
+  void* request = ucp_am_send_nbx(operation->endpoint->get(), 0, header.data(), header.size(),
                                   payload ? payload.raw() : nullptr, payload ? payload.bytes() : 0, &param);
-  if (!UCS_PTR_IS_PTR(request)) complete(operation, UCS_PTR_STATUS(request));  // no callback will come
+  if (!UCS_PTR_IS_PTR(request)) return complete(operation, UCS_PTR_STATUS(request));  // no callback will come
+  operation->payload = std::move(payload);                                            // a callback cannot have come yet
 }
 
 void ucx_engine::complete(send_operation* operation, ucs_status_t status) noexcept {
-  operation->payload = {};
   if (ucp_endpoint* endpoint = std::exchange(operation->endpoint, nullptr)) {
     endpoint->end_operation();
     if (status != UCS_OK && !is_refusal(status)) endpoint->note_failure(status);
@@ -103,11 +102,16 @@ ucs_status_t ucx_engine::on_frame(void* engine, const void* header, std::size_t 
 
 bool ucx_engine::on_frame(std::span<const std::byte> bytes, void* data, std::size_t length, bool rendezvous) {
   wire_header& header = incoming_;
-  if (decode(bytes, header) != header_fault::none || header.payload_bytes != length) {
+  const header_fault fault = codec_.decode(bytes, header);
+  if (fault == header_fault::foreign_run) {
+    counters_.dropped_foreign.add();
+    return false;
+  }
+  if (fault != header_fault::none || header.payload_bytes != length) {
     counters_.dropped_malformed.add();
     return false;
   }
-  if (!for_us(header)) {
+  if (header.destination != self_) {
     counters_.dropped_foreign.add();
     return false;
   }
@@ -132,18 +136,10 @@ bool ucx_engine::on_frame(std::span<const std::byte> bytes, void* data, std::siz
     become_ready(peer);
     if (!peer.connected()) return false;  // its way to us works, ours to it is being made anew
   }
-  take_credits(peer, header.credits);
+  if (header.credits > 0) take_credits(peer, header.credits);
   if (header.type == frame_type::tensor) return on_tensor(peer, header, data, rendezvous);
   on_control(peer, header);
   return true;
-}
-
-bool ucx_engine::for_us(const wire_header& header) const noexcept {
-  std::uint64_t theirs[2], ours[2];
-  std::memcpy(theirs, header.key.data(), sizeof theirs);
-  std::memcpy(ours, options_.key.data(), sizeof ours);
-  const bool same_key = ((theirs[0] ^ ours[0]) | (theirs[1] ^ ours[1])) == 0;  // in constant time
-  return same_key && header.destination == self_;
 }
 
 void ucx_engine::on_control(ucx_peer& peer, const wire_header& header) {
@@ -186,7 +182,7 @@ bool ucx_engine::intact(const wire_header& header, const void* payload) const no
          header.payload_checksum == payload_checksum(payload, header.payload_bytes);
 }
 
-void ucx_engine::fetch(ucx_peer& peer, const wire_header& header, tensor room, void* descriptor) {
+void ucx_engine::fetch(ucx_peer& peer, const wire_header& header, tensor&& room, void* descriptor) {
   receive_operation* operation = receives_.take();
   operation->header = header;
   operation->payload = std::move(room);
@@ -226,7 +222,7 @@ void ucx_engine::fetched(receive_operation* operation, ucs_status_t status) {
   deliver(peer, id_of(header), std::move(payload));
 }
 
-void ucx_engine::deliver(ucx_peer& peer, const message_id& id, tensor payload) {
+void ucx_engine::deliver(ucx_peer& peer, const message_id& id, tensor&& payload) {
   ++peer.received;
   counters_.messages_received.add();
   counters_.bytes_received.add(payload.bytes());
@@ -244,7 +240,6 @@ bool ucx_engine::drop(ucx_peer& peer, shared_counters::counter& reason) {
 }
 
 void ucx_engine::take_credits(ucx_peer& peer, std::uint32_t credits) {
-  if (credits == 0) return;
   peer.send_credits = std::min(peer.their_grant, peer.send_credits + std::min(credits, peer.their_grant));
   pump(peer);
 }

@@ -25,6 +25,7 @@ struct worker_assignment {  ///< supervisor to worker: what to host
   std::uint32_t epoch = 0, incarnation = 0;
   std::string config;                ///< resolved TOML
   std::vector<std::uint64_t> split;  ///< layers per stage
+  std::uint32_t stages = 1, replicas = 1, tensor_shards = 1;
   std::vector<shard_id> shards;
 };
 struct ping {
@@ -164,7 +165,8 @@ using loader_actor = caf::typed_actor<caf::reacts_to<load_more>>;
     (void)x;                                                          \
     return f(caf::meta::type_name(#type) __VA_OPT__(, ) __VA_ARGS__); \
   }
-TROUPE_MESSAGE(worker_assignment, x.epoch, x.incarnation, x.config, x.split, x.shards)
+TROUPE_MESSAGE(worker_assignment, x.epoch, x.incarnation, x.config, x.split, x.stages, x.replicas, x.tensor_shards,
+               x.shards)
 TROUPE_MESSAGE(ping, x.number)
 TROUPE_MESSAGE(pong, x.worker, x.number)
 TROUPE_MESSAGE(end_worker)

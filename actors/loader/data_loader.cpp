@@ -15,7 +15,7 @@ status loader_state::load_next() {
   if (settings.targets) {
     TROUPE_TRY(batch.target, tensor::make(memory, source->target()));
   }
-  TROUPE_CHECK(source->read(step, batch.id.micro_batch, batch.value, batch.target));
+  TROUPE_CHECK(source->read(step, settings.first_micro_batch + batch.id.micro_batch, batch.value, batch.target));
   ++next;
   out->push(std::move(batch));
   return {};

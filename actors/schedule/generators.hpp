@@ -21,6 +21,16 @@ schedule make_gpipe(schedule_shape shape);
 /// min(p−i, m). Source: Narayanan et al. 2020, PipeDream-Flush, arXiv:2006.09503; 2021, Megatron-LM, arXiv:2104.04473.
 schedule make_1f1b(schedule_shape shape);
 
+/// 1F1B over a stream of m micro-batches in which no step waits for the one before: a stage updates its weights after
+/// every backward, and a micro-batch goes back through the weights that it came through (`pipedream_versions`). v = 1.
+/// No bubble between fill and drain; in flight min(p−i, m). Source: Harlap et al. 2018, PipeDream, arXiv:1806.03377.
+schedule make_pipedream(schedule_shape shape);
+
+/// The same order; weights are updated once a step, and a step uses those of the step before
+/// (`double_buffered_versions`): two versions are enough. Source: Narayanan et al. 2020, PipeDream-2BW,
+/// arXiv:2006.09503, section 3.1.
+schedule make_pipedream_2bw(schedule_shape shape);
+
 /// 1F1B with 2(p−1−i) warm-up forwards: what it computes meanwhile hides the way of a tensor there and back. v = 1. In
 /// flight min(2(p−1−i)+1, m).
 schedule make_eager_1f1b(schedule_shape shape);

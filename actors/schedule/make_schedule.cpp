@@ -18,6 +18,7 @@ struct generator {
   bool any_chunks = false;  // but others will do
   bool trains = true;
   bool filled = false;  // made for 2p micro-batches at least, of which those too many are dropped
+  bool stream = false;  // of many steps, without a barrier between them
 };
 
 constexpr std::array generators{
@@ -29,6 +30,8 @@ constexpr std::array generators{
     generator{"zb-h2", make_zb_h2, 1},
     generator{"zb-v", make_zb_v, 2, false, true, true},
     generator{"dualpipev", make_dualpipev, 2, false, true, true},
+    generator{"pipedream", make_pipedream, 1, false, true, false, true},
+    generator{"pipedream-2bw", make_pipedream_2bw, 1, false, true, false, true},
     generator{"forward-only", make_forward_only, 1, true, false},
 };
 
@@ -76,7 +79,7 @@ std::vector<std::string_view> schedule_names() {
 std::vector<std::string_view> runnable_schedule_names() {
   std::vector<std::string_view> names;
   for (const auto& g : generators)
-    if (g.trains && g.chunks == 1) names.push_back(g.name);
+    if (g.trains && !g.stream && g.chunks == 1) names.push_back(g.name);
   return names;
 }
 

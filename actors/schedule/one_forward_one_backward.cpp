@@ -18,9 +18,18 @@ schedule make(std::string_view name, const schedule_shape& shape, std::uint32_t 
   return s;
 }
 
+schedule make_stream(std::string_view name, const schedule_shape& shape) {
+  auto s = make(name, shape, 1);
+  s.asynchronous = true;
+  return s;
+}
+
 }  // namespace
 
 schedule make_1f1b(schedule_shape shape) { return make("1f1b", shape, 1); }
 schedule make_eager_1f1b(schedule_shape shape) { return make("eager-1f1b", shape, 2); }
+
+schedule make_pipedream(schedule_shape shape) { return make_stream("pipedream", shape); }
+schedule make_pipedream_2bw(schedule_shape shape) { return make_stream("pipedream-2bw", shape); }
 
 }  // namespace troupe

@@ -43,6 +43,8 @@ struct schedule {
   std::uint32_t stages = 0, micro_batches = 0, chunks = 1;
   chunk_placement placement = chunk_placement::looped;
   bool forward_only = false;
+  bool asynchronous =
+      false;  // no barrier between steps: `micro_batches` is a stream of many steps' (weight_versions.hpp)
   std::vector<std::vector<action>> actions;   // [stage]
   std::vector<std::uint32_t> most_in_flight;  // [stage]: what `peak_in_flight` must not pass; empty: anything goes
 

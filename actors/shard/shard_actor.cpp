@@ -15,13 +15,15 @@ namespace {
 using pointer = shard_actor::stateful_pointer<shard_actor_state>;
 using executor_outcome = shard_executor::outcome;
 
-// How many micro-batches a loader reads ahead of the shard.
-constexpr std::uint32_t read_ahead = 4;
+// How many micro-batches a loader reads ahead of the shard: never beyond the next step, which is as far as a shard
+// takes arrivals.
+std::uint32_t read_ahead(std::uint32_t micro_batches) { return std::min(micro_batches, 4U); }
 
 void fail(pointer self, const error& why) {
   auto& s = self->state;
   if (s.failed || s.stopping) return;
   s.failed = true;
+  if (s.group) s.group->abort();  // the others need not wait for this one
   self->send(s.supervisor, shard_failed{s.assignment.shard, s.assignment.incarnation,
                                         static_cast<std::uint8_t>(why.code), to_string(why)});
 }
@@ -77,7 +79,7 @@ void take_arrivals(pointer self) {
     if (s.executor->all_peers_closed()) finish_stop(self);
     return;
   }
-  if (!s.connected && s.executor->all_peers_ready()) {
+  if (s.introduced && !s.connected && s.executor->all_peers_ready()) {
     s.connected = true;
     self->send(s.supervisor, shard_connected{s.assignment.shard, s.assignment.incarnation});
   }
@@ -85,7 +87,9 @@ void take_arrivals(pointer self) {
 }
 
 // A credit window that no schedule can exhaust while its receiver still waits for something else.
-std::uint32_t credits_for(const shard_parts& parts) { return std::max<std::uint32_t>(parts.micro_batches, 4); }
+std::uint32_t credits_for(const shard_parts& parts) {
+  return std::max({parts.micro_batches, 4U, 3 * static_cast<std::uint32_t>(parts.model->buckets())});
+}
 
 status build(pointer self, shard_factory& factory, progress_cell* cell) {
   auto& s = self->state;
@@ -98,24 +102,27 @@ status build(pointer self, shard_factory& factory, progress_cell* cell) {
   auto ask = [self](std::uint32_t n) {
     if (self->state.loader) self->send(self->state.loader, load_more{n});
   };
+  s.group = std::move(parts.group);
   s.ops = std::move(parts.ops);
   s.executor = std::make_unique<shard_executor>(
-      shard_executor::settings{s.assignment.shard, parts.stages, s.assignment.epoch, s.assignment.incarnation,
-                               parts.plan, parts.micro_batches, credits_for(parts)},
+      shard_executor::settings{s.assignment.shard, s.assignment.epoch, s.assignment.incarnation, parts.plan,
+                               parts.micro_batches, parts.extents.replicas, parts.split_optimizer, credits_for(parts)},
       std::move(*parts.model), *cell, wake, ask);
   TROUPE_TRY(s.port, parts.make_port(s.assignment.shard, *s.executor));
   s.executor->attach(*s.port);
   if (first || last) {
-    const loader_settings needs{parts.steps, parts.micro_batches, first, last};
+    const loader_settings needs{parts.steps, parts.micro_batches, s.assignment.shard.replica * parts.micro_batches,
+                                first, last};
     s.loader = self->spawn<caf::linked>(data_loader, std::shared_ptr<data_source>(std::move(parts.data)),
                                         s.executor->mail(), needs);
-    self->send(s.loader, load_more{read_ahead});
+    self->send(s.loader, load_more{read_ahead(parts.micro_batches)});
   }
   return {};
 }
 
 void connect(pointer self, const connect_peers& peers) {
   auto& s = self->state;
+  s.introduced = true;
   s.port->set_epoch(peers.epoch);
   for (const auto peer : s.executor->peers())
     for (const auto& p : peers.peers)
@@ -130,6 +137,7 @@ void stop(pointer self, bool drain) {
   auto& s = self->state;
   if (s.stopping) return;
   s.stopping = true;
+  if (s.group) s.group->abort();
   if (!drain || !s.connected || s.executor->peers().empty()) return finish_stop(self);
   for (const auto peer : s.executor->peers()) s.port->disconnect(peer);
   take_arrivals(self);
@@ -142,7 +150,7 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
   auto& s = self->state;
   s.assignment = std::move(assignment);
   s.supervisor = std::move(supervisor);
-  pthread_setname_np(pthread_self(), fmt::format("stage {}", s.assignment.shard.stage).c_str());
+  pthread_setname_np(pthread_self(), fmt::format("{}", to_string(s.assignment.shard)).c_str());
   self->monitor(s.supervisor);
   self->set_down_handler([self](const caf::down_msg&) { self->quit(); });
   self->set_exception_handler([self](std::exception_ptr& thrown) -> caf::error {

@@ -13,13 +13,14 @@ namespace troupe {
 struct shard_actor_state {
   shard_actor_state() = default;  // no aggregate: CAF 0.17 would build one from the actor's own pointer under C++20
   static inline const char* name = "shard";
+  std::unique_ptr<communicator> group;
   std::unique_ptr<backend> ops;
   std::unique_ptr<shard_executor> executor;
   std::unique_ptr<tensor_port> port;
   loader_actor loader;
   supervisor_actor supervisor;
   shard_assignment assignment;
-  bool connected = false, failed = false, stopping = false, running = false;
+  bool introduced = false, connected = false, failed = false, stopping = false, running = false;
 };
 
 /// Turns control messages into calls on the executor and its results into messages; decides nothing. Spawn it detached,

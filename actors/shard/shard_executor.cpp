@@ -12,6 +12,10 @@ namespace troupe {
 
 using phase = progress_cell::phase;
 
+static step_arrivals::sizes sizes_of(const shard_executor::settings& s, const stage& model) {
+  return {s.micro_batches, model.awaited_uses().size(), model.buckets(), s.replicas};
+}
+
 shard_executor::shard_executor(settings s, stage model, progress_cell& progress, std::function<void()> arrived,
                                ask_loader ask)
     : settings_(std::move(s)),
@@ -20,9 +24,11 @@ shard_executor::shard_executor(settings s, stage model, progress_cell& progress,
       inbox_(std::make_shared<inbox>(std::move(arrived))),
       ask_loader_(std::move(ask)),
       receive_memory_(stage_.staging_memory()),
-      arrivals_{step_arrivals(settings_.micro_batches, stage_.awaited_uses().size()),
-                step_arrivals(settings_.micro_batches, stage_.awaited_uses().size())},
+      exchange_({settings_.self, settings_.replicas, settings_.split_optimizer, settings_.epoch, settings_.incarnation},
+                stage_),
+      arrivals_{step_arrivals(sizes_of(settings_, stage_)), step_arrivals(sizes_of(settings_, stage_))},
       awaited_(stage_.awaited_uses().size()) {
+  stage_.when_bucket_ready([this](std::size_t bucket) { return exchange_.send_parts(stage_, *port_, step_, bucket); });
   result_.timeline.shard = settings_.self;
   result_.timeline.actions.reserve(settings_.plan.size());
 }
@@ -33,11 +39,17 @@ std::vector<shard_id> shard_executor::peers() const {
   if (!stage_.last()) found.insert(at_stage(settings_.self.stage + 1U));
   for (const auto& use : stage_.shared_uses())
     for (auto other : use.other_stages) found.insert(at_stage(other));
+  for (std::uint16_t r = 0; r < settings_.replicas; ++r)
+    if (r != settings_.self.replica) found.insert({r, settings_.self.stage, settings_.self.shard});
   return {found.begin(), found.end()};
 }
 
-message_id shard_executor::outgoing(message_kind kind, std::size_t to_stage, std::uint32_t index) const {
-  return {kind, settings_.self, at_stage(to_stage), settings_.epoch, settings_.incarnation, step_, index, 0};
+message_id shard_executor::outgoing(message_kind kind, shard_id to, std::uint32_t index) const {
+  return {kind, settings_.self, to, settings_.epoch, settings_.incarnation, step_, index, 0};
+}
+
+message_id shard_executor::incoming(message_kind kind, shard_id from, std::uint32_t index) const {
+  return {kind, from, settings_.self, settings_.epoch, 0, step_, index, 0};
 }
 
 // --- arrivals -------------------------------------------------------------------------------------------------------
@@ -60,6 +72,10 @@ result<tensor> shard_executor::destination(const message_id& id, const tensor_sp
         return stage_.output_spec();
       case message_kind::shared_gradient:
         return stage_.spec_of_use(id.micro_batch);
+      case message_kind::replica_gradient:
+      case message_kind::reduced_gradient:
+      case message_kind::replica_parameter:
+        return exchange_.expected(id);
     }
     return {};
   }();
@@ -81,6 +97,12 @@ step_arrivals::cell* shard_executor::cell_of(const arrival& a) {
       const auto found = std::find(uses.begin(), uses.end(), a.id.micro_batch);
       return arrivals.shared(static_cast<std::size_t>(found - uses.begin()));
     }
+    case message_kind::replica_gradient:
+      return arrivals.part(a.id.micro_batch, a.id.source.replica);
+    case message_kind::reduced_gradient:
+      return arrivals.sum(a.id.micro_batch, a.id.source.replica);
+    case message_kind::replica_parameter:
+      return arrivals.parameters(a.id.micro_batch, a.id.source.replica);
   }
   return nullptr;
 }
@@ -141,9 +163,7 @@ status shard_executor::run_forward(std::uint32_t mb) {
   auto& here = arrivals_of(step_);
   const auto target = here.target(mb)->take();
   if (stage_.first() || stage_.last()) ask_loader_(1);
-  if (!stage_.first())
-    port_->consumed({message_kind::activation, at_stage(settings_.self.stage - 1U), settings_.self, settings_.epoch, 0,
-                     step_, mb, 0});
+  if (!stage_.first()) port_->consumed(incoming(message_kind::activation, at_stage(settings_.self.stage - 1U), mb));
   TROUPE_TRY(auto y, stage_.forward(mb, here.activation(mb)->take(), target));
   if (++in_flight_ > peak_in_flight_) {
     peak_in_flight_ = in_flight_;
@@ -152,16 +172,15 @@ status shard_executor::run_forward(std::uint32_t mb) {
   if (stage_.last()) {
     TROUPE_CHECK(stage_.read_loss(y, result_.losses[mb]));
   } else {
-    port_->send(outgoing(message_kind::activation, settings_.self.stage + 1U, mb), std::move(y));
+    port_->send(outgoing(message_kind::activation, at_stage(settings_.self.stage + 1U), mb), std::move(y));
   }
   return {};
 }
 
 status shard_executor::send_gradient(std::uint32_t mb, tensor dx) {
-  if (!stage_.last())
-    port_->consumed({message_kind::gradient, at_stage(settings_.self.stage + 1U), settings_.self, settings_.epoch, 0,
-                     step_, mb, 0});
-  if (!stage_.first()) port_->send(outgoing(message_kind::gradient, settings_.self.stage - 1U, mb), std::move(dx));
+  if (!stage_.last()) port_->consumed(incoming(message_kind::gradient, at_stage(settings_.self.stage + 1U), mb));
+  if (!stage_.first())
+    port_->send(outgoing(message_kind::gradient, at_stage(settings_.self.stage - 1U), mb), std::move(dx));
   return {};
 }
 
@@ -190,6 +209,8 @@ status shard_executor::run(const action& a) {
 result<shard_executor::outcome> shard_executor::run_next() {
   if (step_ >= granted_ || reported_) return outcome::idle;
   if (cursor_ == 0 && result_.timeline.actions.empty()) {
+    TROUPE_TRY(const bool whole, exchange_.take_parameters(stage_, *port_, step_, arrivals_of(step_)));
+    if (!whole) return outcome::idle;
     result_.step = step_;
     result_.losses.assign(stage_.last() ? settings_.micro_batches : 0, 0.0F);
     result_.timeline.update = last_update_;
@@ -199,8 +220,13 @@ result<shard_executor::outcome> shard_executor::run_next() {
   const auto& next = settings_.plan[cursor_];
   if (!ready(next)) {
     progress_.set(phase::waiting, step_, next.micro_batch);
+    TROUPE_TRY([[maybe_unused]] const bool summed, exchange_.advance(stage_, *port_, step_, arrivals_of(step_)));
     return outcome::idle;
   }
+  return run_action(next);
+}
+
+result<shard_executor::outcome> shard_executor::run_action(const action& next) {
   progress_.set(progress_cell::phase_of(next.what), step_, next.micro_batch);
   action_record record{next, monotonic_ns(), 0};
   try {
@@ -217,27 +243,36 @@ result<shard_executor::outcome> shard_executor::run_next() {
   return outcome::ran;
 }
 
-result<shard_executor::outcome> shard_executor::finish_step() {
-  progress_.set(phase::shared, step_, 0);
+result<bool> shard_executor::combine_shared() {
+  if (combined_) return true;
   if (!shared_sent_) {
     for (const auto& use : stage_.shared_uses()) {
       TROUPE_TRY(const auto gradient, stage_.to_host(use.gradient));
       for (auto other : use.other_stages)
-        port_->send(outgoing(message_kind::shared_gradient, other, static_cast<std::uint32_t>(use.use)), gradient);
+        port_->send(outgoing(message_kind::shared_gradient, at_stage(other), static_cast<std::uint32_t>(use.use)),
+                    gradient);
     }
     shared_sent_ = true;
   }
   auto& here = arrivals_of(step_);
   for (std::size_t i = 0; i < awaited_.size(); ++i)
-    if (!here.shared(i)->waiting()) return outcome::idle;
+    if (!here.shared(i)->waiting()) return false;
   for (std::size_t i = 0; i < awaited_.size(); ++i) awaited_[i] = here.shared(i)->take();
   TROUPE_CHECK(stage_.combine_shared(awaited_));
   for (std::size_t i = 0; i < awaited_.size(); ++i) {
     awaited_[i] = {};
     const auto use = stage_.awaited_uses()[i];
-    port_->consumed({message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), settings_.self, settings_.epoch,
-                     0, step_, static_cast<std::uint32_t>(use), 0});
+    port_->consumed(
+        incoming(message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), static_cast<std::uint32_t>(use)));
   }
+  return combined_ = true;
+}
+
+result<shard_executor::outcome> shard_executor::finish_step() {
+  progress_.set(phase::shared, step_, 0);
+  TROUPE_TRY(const bool combined, combine_shared());
+  TROUPE_TRY(const bool summed, exchange_.advance(stage_, *port_, step_, arrivals_of(step_)));
+  if (!combined || !summed) return outcome::idle;
   TROUPE_TRY(result_.norms, stage_.squared_norms());
   reported_ = true;
   return outcome::step_done;
@@ -253,7 +288,9 @@ status shard_executor::commit(const update_rule& rule) {
   arrivals_of(step_).clear();
   ++step_;
   cursor_ = 0;
-  shared_sent_ = reported_ = false;
+  shared_sent_ = combined_ = reported_ = false;
+  exchange_.begin_step();
+  TROUPE_CHECK(exchange_.send_parameters(stage_, *port_, step_));
   result_.timeline.actions.clear();
   progress_.set(step_ < granted_ ? phase::waiting : phase::done, step_, 0);
   return {};

@@ -10,6 +10,7 @@
 #include "actors/run_listener.hpp"
 #include "actors/shard/inbox.hpp"
 #include "actors/shard/progress_cell.hpp"
+#include "actors/shard/replica_exchange.hpp"
 #include "actors/shard/step_arrivals.hpp"
 #include "actors/stage/stage.hpp"
 #include "transport/tensor_port.hpp"
@@ -31,11 +32,12 @@ class shard_executor final : public port_listener {
 public:
   struct settings {
     shard_id self;
-    std::uint32_t stages = 1;
     std::uint32_t epoch = 1, incarnation = 1;
     std::vector<action> plan;  ///< this stage's, of one step
     std::uint32_t micro_batches = 1;
-    std::uint32_t credits = 4;  ///< messages a peer may have unconsumed here
+    std::uint32_t replicas = 1;
+    bool split_optimizer = false;  ///< replicas update their share of the parameters and pass it on
+    std::uint32_t credits = 4;     ///< messages a peer may have unconsumed here
   };
   /// Wants more data: (how many micro-batches' worth were consumed).
   using ask_loader = std::function<void(std::uint32_t)>;
@@ -84,7 +86,8 @@ private:
   shard_id at_stage(std::size_t s) const {
     return {settings_.self.replica, static_cast<std::uint16_t>(s), settings_.self.shard};
   }
-  message_id outgoing(message_kind kind, std::size_t to_stage, std::uint32_t index) const;
+  message_id outgoing(message_kind kind, shard_id to, std::uint32_t index) const;
+  message_id incoming(message_kind kind, shard_id from, std::uint32_t index) const;
   step_arrivals& arrivals_of(std::uint64_t step) { return arrivals_[step % 2]; }
   step_arrivals::cell* cell_of(const arrival& a);
   void store(arrival& a);
@@ -92,8 +95,11 @@ private:
   status run(const action& a);
   status run_forward(std::uint32_t micro_batch);
   status send_gradient(std::uint32_t micro_batch, tensor dx);
-  /// The exchange of shared gradients and the norms, once all actions ran.
+  result<outcome> run_action(const action& next);
+  /// Once all actions ran: the exchange of shared gradients, that between replicas, the norms.
   result<outcome> finish_step();
+  /// True when gradients of parameters that stages share have been combined.
+  result<bool> combine_shared();
 
   settings settings_;
   stage stage_;
@@ -104,7 +110,8 @@ private:
   buffer_pool receive_memory_;
   std::uint64_t step_ = 0, granted_ = 0;
   std::size_t cursor_ = 0;
-  bool shared_sent_ = false, reported_ = false;
+  bool shared_sent_ = false, combined_ = false, reported_ = false;
+  replica_exchange exchange_;
   std::array<step_arrivals, 2> arrivals_;
   std::vector<arrival> drained_;
   std::vector<tensor> awaited_;

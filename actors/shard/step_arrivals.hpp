@@ -11,8 +11,20 @@ namespace troupe {
 /// receivers are idempotent.
 class step_arrivals {
 public:
-  step_arrivals(std::uint32_t micro_batches, std::size_t shared_uses)
-      : activations_(micro_batches), gradients_(micro_batches), targets_(micro_batches), shared_(shared_uses) {}
+  struct sizes {
+    std::uint32_t micro_batches = 1;
+    std::size_t shared_uses = 0;
+    std::size_t buckets = 0, replicas = 1;
+  };
+  explicit step_arrivals(const sizes& s)
+      : activations_(s.micro_batches),
+        gradients_(s.micro_batches),
+        targets_(s.micro_batches),
+        shared_(s.shared_uses),
+        parts_(s.buckets * s.replicas),
+        sums_(s.buckets * s.replicas),
+        parameters_(s.buckets * s.replicas),
+        replicas_(s.replicas) {}
 
   struct cell {
     tensor value;
@@ -31,14 +43,23 @@ public:
   cell* target(std::uint32_t micro_batch) { return at(targets_, micro_batch); }
   cell* shared(std::size_t index) { return at(shared_, index); }
 
+  /// Of a bucket, from another replica: its part of our share, the sum of its share, its share's parameters.
+  cell* part(std::size_t bucket, std::size_t replica) { return at(parts_, bucket, replica); }
+  cell* sum(std::size_t bucket, std::size_t replica) { return at(sums_, bucket, replica); }
+  cell* parameters(std::size_t bucket, std::size_t replica) { return at(parameters_, bucket, replica); }
+
   void clear() {
-    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_})
+    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_, &parts_, &sums_, &parameters_})
       for (auto& c : *cells) c = {};
   }
 
 private:
   static cell* at(std::vector<cell>& cells, std::size_t i) { return i < cells.size() ? &cells[i] : nullptr; }
-  std::vector<cell> activations_, gradients_, targets_, shared_;
+  cell* at(std::vector<cell>& cells, std::size_t bucket, std::size_t replica) const {
+    return replica < replicas_ ? at(cells, bucket * replicas_ + replica) : nullptr;
+  }
+  std::vector<cell> activations_, gradients_, targets_, shared_, parts_, sums_, parameters_;
+  std::size_t replicas_;
 };
 
 }  // namespace troupe

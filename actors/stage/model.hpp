@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/layers/layer.hpp"
+#include "kernels/layers/tensor_parallel.hpp"
 
 namespace troupe {
 
@@ -37,6 +38,8 @@ struct model_settings {
   std::int64_t global_batch = 1;  ///< of one step
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
+  tensor_parallel shards = {};       ///< the layers are to be those of one tensor shard
+  bool recompute_attention = false;  ///< attention's output is not to be kept between forward and backward
 };
 
 /// A model that a config can name (`model.kind`). Both functions are called in every worker and must give the same
@@ -45,6 +48,7 @@ struct model_definition {
   std::string kind;
   std::function<result<layer_list>(const model_settings&)> layers;
   std::function<result<std::unique_ptr<data_source>>(const model_settings&)> data;
+  bool can_be_cut = false;  ///< `layers` knows `model_settings::shards`; else parallel.tp must be 1
 };
 
 }  // namespace troupe

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/stage/gradient_layout.hpp"
 #include "actors/stage/parameter_table.hpp"
 #include "kernels/layers/layer.hpp"
 #include "kernels/ops/backend.hpp"
@@ -19,6 +21,14 @@ struct stage_settings {
   float loss_scale = 1;             ///< 1 / target rows of a step
   std::uint64_t seed = 1;
   float beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, weight_decay = 0;
+  communicator* group = nullptr;            ///< its tensor shards, where it has several; must outlive the stage
+  std::uint32_t replica = 0, replicas = 1;  ///< of the whole pipeline
+  /// ZeRO-1: each replica keeps the optimizer's state of its share of the parameters only, and updates only that.
+  /// Source: Rajbhandari et al. 2020, arXiv:1910.02054.
+  bool split_optimizer = false;
+  /// Layers keep their input alone between forward and backward, and run again before the backward.
+  bool recompute = false;
+  std::int64_t bucket_elements = 1 << 21;  ///< replicas exchange gradients in pieces of about this size
 };
 
 /// A committed update: what every stage does to its parameters after step `step` (from 0).
@@ -72,23 +82,55 @@ public:
   /// host.
   status combine_shared(std::span<const tensor> awaited);
 
+  // --- replicas: how their gradients become one sum ---
+  // Bucket by bucket, each replica adds up its own share of all replicas' gradients, in their order, and (without
+  // ZeRO-1) gives the sum to the others. The exchange itself is the executor's.
+
+  /// Runs when a bucket's gradients are complete in this replica: during the last micro-batch's backward, or in
+  /// `combine_shared`.
+  void when_bucket_ready(std::function<status(std::size_t bucket)> ready) { bucket_ready_ = std::move(ready); }
+  std::size_t buckets() const noexcept { return settings_.replicas == 1 ? 0 : layout_.buckets.size(); }
+  /// Elements of `replica`'s share of a bucket.
+  std::int64_t share_elements(std::size_t bucket, std::uint32_t replica) const {
+    return layout_.share(bucket, replica, settings_.replicas).count;
+  }
+  /// This replica's gradients of `replica`'s share, on the host; f32. On the CPU a view, valid until `apply`.
+  result<tensor> gradient_share(std::size_t bucket, std::uint32_t replica);
+  /// Adds up this replica's share: `parts` has one host tensor a replica, its own being empty.
+  status sum_share(std::size_t bucket, std::span<const tensor> parts);
+  /// Takes over the sum that `replica` made of its share.
+  status take_share(std::size_t bucket, std::uint32_t replica, const tensor& sum);
+  /// With ZeRO-1, after `apply`: the updated parameters of this replica's share on the host; and taking over another's.
+  result<tensor> parameter_share(std::size_t bucket);
+  status take_parameter_share(std::size_t bucket, std::uint32_t replica, const tensor& values);
+
   struct parameter_norm {
     std::size_t parameter = 0;  ///< canonical index
     double squared = 0;
   };
-  /// Of each parameter whose first use is here.
+  /// Of what this shard and replica counts: every element of the model is counted once in the whole mesh. A parameter
+  /// may have several entries, in ascending order of elements.
   result<std::vector<parameter_norm>> squared_norms();
 
-  /// One AdamW update of every parameter, then gradients are zero again.
+  /// One AdamW update, then gradients are zero again.
   status apply(const update_rule& rule);
 
   struct named_parameter {
     std::size_t parameter = 0;
-    std::string name;
-    tensor value, moment1, moment2;
+    parameter_spec spec;
+    tensor value;
   };
   /// In canonical order; device tensors, shared with the stage.
   const std::vector<named_parameter>& parameters() const noexcept { return parameters_; }
+
+  /// A stretch of one parameter that this replica updates: all of it, or with ZeRO-1 where it meets this replica's
+  /// shares. Device tensors f32 [count], shared with the stage.
+  struct update_piece {
+    std::size_t parameter = 0;  ///< index into `parameters()`
+    std::int64_t first = 0;     ///< element of it
+    tensor value, gradient, moment1, moment2;
+  };
+  const std::vector<update_piece>& pieces() const noexcept { return pieces_; }
 
   /// A device tensor's values in host memory, for a message or a file; waits for the device. On the CPU the tensor
   /// itself.
@@ -105,14 +147,20 @@ public:
 private:
   struct layer_state {
     std::unique_ptr<layer> code;
+    bool recompute = false;
     std::vector<parameter_view> views;
-    std::vector<kept_tensors> kept;  // [micro_batch]
+    std::vector<std::size_t> view_of;       // beside views: index into parameters_
+    std::vector<tensor> partial_gradients;  // that tensor shards must sum
+    std::vector<kept_tensors> kept;         // [micro_batch]
+    std::vector<tensor> inputs;             // [micro_batch], with recompute
+    std::uint32_t weights_done = 0;         // micro-batches of this step
   };
   struct slot {
     bool decay = false;
     bool norm_here = false;
     tensor total;                     // the gradient that norm and update use
     std::vector<std::size_t> sum_of;  // uses to add into `total`; empty where there is just one
+    bool complete = false;            // `total` has this replica's whole gradient of the step
   };
 
   stage() = default;
@@ -120,9 +168,17 @@ private:
   /// A host tensor's values on the device, in stream order. On the CPU the tensor itself.
   result<tensor> to_device(tensor t);
   layer_call call_for(layer_state& l, const tensor& target) {
-    return {*ops_, *memory_, l.views, target, settings_.loss_scale};
+    return {*ops_, *memory_, l.views, target, settings_.loss_scale, settings_.group};
   }
   status add_parameters(const parameter_table& table, std::size_t first_layer);
+  status lay_out_memory(const parameter_table& table, const std::vector<std::size_t>& mine);
+  status add_uses(const parameter_table& table, std::size_t first_layer, const std::vector<std::size_t>& place);
+  status make_pieces();
+  tensor gradients_of(const flat_range& r) const { return gradients_.slice(r.first, r.count); }
+  status backward_input_of(layer_state& l, std::uint32_t micro_batch, tensor& dy);
+  status backward_weight_of(layer_state& l, std::uint32_t micro_batch);
+  status complete(layer_state& l);
+  status announce_ready_buckets();
   status give_first_values(const parameter_spec& spec, const tensor& value);
 
   backend* ops_ = nullptr;
@@ -133,6 +189,16 @@ private:
   std::vector<layer_state> layers_;
   std::vector<named_parameter> parameters_;
   std::vector<slot> slots_;  // beside parameters_
+  gradient_layout layout_;
+  tensor values_, gradients_, moments1_, moments2_;  // flat; moments of what this replica updates
+  std::vector<update_piece> pieces_;
+  struct norm_piece {
+    std::size_t parameter = 0;  // canonical index
+    tensor gradient;
+  };
+  std::vector<norm_piece> norm_pieces_;
+  std::function<status(std::size_t)> bucket_ready_;
+  std::size_t announced_buckets_ = 0;
   std::vector<shared_use> shared_uses_;
   std::vector<std::size_t> awaited_uses_;
   struct use_place {

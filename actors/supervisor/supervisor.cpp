@@ -18,7 +18,16 @@ using pointer = supervisor_actor::stateful_pointer<supervisor_data>;
 using phase = supervisor_data::phase;
 using member = supervisor_data::member;
 
-shard_id shard_of(std::size_t stage) { return {0, static_cast<std::uint16_t>(stage), 0}; }
+shard_id shard_of(const supervisor_data& s, std::size_t rank) {
+  return s.settings->extents.shard_at(static_cast<std::uint32_t>(rank));
+}
+
+member* member_of(supervisor_data& s, shard_id id) {
+  return s.settings->extents.holds(id) ? &s.members[s.settings->extents.rank_of(id)] : nullptr;
+}
+
+// Such a failure of one shard follows from another's, whose own news may still be on its way.
+bool tells_of_another(errc code) { return code == errc::peer_unreachable || code == errc::collective_aborted; }
 
 bool all(const supervisor_data& s, bool member::*flag) {
   return std::all_of(s.members.begin(), s.members.end(), [flag](const auto& m) { return m.*flag; });
@@ -28,12 +37,12 @@ bool all(const supervisor_data& s, bool member::*flag) {
 std::string missing(const supervisor_data& s, bool member::*flag) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < s.members.size(); ++i)
-    if (!(s.members[i].*flag)) names.push_back(to_string(shard_of(i)));
+    if (!(s.members[i].*flag)) names.push_back(to_string(shard_of(s, i)));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void tell(pointer self, event_kind kind, std::string text, std::optional<std::size_t> stage = std::nullopt) {
-  run_event e{kind,           std::chrono::system_clock::now(), shard_of(stage.value_or(0)), stage.has_value(), 1,
+void tell(pointer self, event_kind kind, std::string text, std::optional<shard_id> about = std::nullopt) {
+  run_event e{kind,           std::chrono::system_clock::now(), about.value_or(shard_id{}), about.has_value(), 1,
               std::move(text)};
   self->state.listener->event(e);
 }
@@ -75,12 +84,12 @@ void stop(pointer self, run_outcome outcome, bool drain) {
 }
 
 // A shard is lost and nothing here can replace it: the run ends with what was committed.
-void give_up(pointer self, std::size_t stage, const std::string& cause) {
+void give_up(pointer self, std::size_t rank, const std::string& cause) {
   auto& s = self->state;
   if (s.where == phase::stopping || s.where == phase::over) return;
   const auto sentence =
-      culprit_sentence(shard_of(stage), s.settings->node, s.members[stage].pid, cause, s.cells[stage]);
-  tell(self, event_kind::down, sentence, stage);
+      culprit_sentence(shard_of(s, rank), s.settings->node, s.members[rank].pid, cause, s.cells[rank]);
+  tell(self, event_kind::down, sentence, shard_of(s, rank));
   tell(self, event_kind::gave_up, fmt::format("the run ends after {} committed steps", s.judge.next_step()));
   signal_all(self, SIGKILL);
   s.killed = true;
@@ -96,13 +105,20 @@ void refuse_start(pointer self, const std::string& text) {
 
 void assign(pointer self, const worker_joined& joined) {
   auto& s = self->state;
-  worker_assignment a{1, 1, s.settings->config, {s.settings->split.begin(), s.settings->split.end()}, {}};
+  worker_assignment a{1,
+                      1,
+                      s.settings->config,
+                      {s.settings->split.begin(), s.settings->split.end()},
+                      s.settings->extents.stages,
+                      s.settings->extents.replicas,
+                      s.settings->extents.shards,
+                      {}};
   for (std::size_t i = 0; i < s.members.size(); ++i) {
     if (s.settings->processes && i != joined.worker) continue;
     s.members[i].worker = joined.who;
     s.members[i].joined = true;
     s.members[i].pid = joined.pid;
-    a.shards.push_back(shard_of(i));
+    a.shards.push_back(shard_of(s, i));
   }
   self->send(joined.who, std::move(a));
 }
@@ -133,7 +149,7 @@ shard_step from_wire(const step_done& d) {
 void take_step(pointer self, const step_done& d) {
   auto& s = self->state;
   if (s.where != phase::running) return;
-  auto committed = s.judge.take(d.shard.stage, from_wire(d), monotonic_ns());
+  auto committed = s.judge.take(d.shard, from_wire(d), monotonic_ns());
   if (!committed) return;
   const auto& u = committed->update;
   for (const auto& m : s.members)
@@ -194,7 +210,7 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
   s.cells = cells;
   s.finished = std::move(finished);
   s.judge = supervisor_state(settings);
-  s.members.resize(settings->split.size());
+  s.members.resize(settings->extents.size());
   if (settings->processes) s.agent = self->spawn(node_agent, launcher, self);
   return {
       [self](const worker_joined& joined) {
@@ -211,8 +227,9 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
       },
       [self](const shard_ready& r) {
         auto& st = self->state;
-        if (r.shard.stage >= st.members.size()) return;
-        auto& m = st.members[r.shard.stage];
+        auto* found = member_of(st, r.shard);
+        if (found == nullptr) return;
+        auto& m = *found;
         m.shard = r.who;
         if (st.where != phase::starting) {
           self->send(m.shard, stop_shard{false});
@@ -221,14 +238,14 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
         m.address = {r.shard, r.address};
         m.ready = true;
         tell(self, event_kind::started,
-             fmt::format("shard {} on {} (pid {}) is ready", to_string(r.shard), st.settings->node, m.pid),
-             r.shard.stage);
+             fmt::format("shard {} on {} (pid {}) is ready", to_string(r.shard), st.settings->node, m.pid), r.shard);
         if (all(st, &member::ready)) connect_all(self);
       },
       [self](const shard_connected& c) {
         auto& st = self->state;
-        if (c.shard.stage >= st.members.size() || st.where != phase::connecting) return;
-        st.members[c.shard.stage].connected = true;
+        auto* m = member_of(st, c.shard);
+        if (m == nullptr || st.where != phase::connecting) return;
+        m->connected = true;
         if (!all(st, &member::connected)) return;
         enter(self, phase::running);
         st.judge.begin(monotonic_ns());
@@ -237,23 +254,25 @@ supervisor_actor::behavior_type supervisor(pointer self, const cluster_settings*
       [self](const step_done& d) { take_step(self, d); },
       [self](const shard_failed& f) {
         auto& st = self->state;
-        if (f.shard.stage >= st.members.size()) return;
+        if (!st.settings->extents.holds(f.shard)) return;
+        const auto rank = st.settings->extents.rank_of(f.shard);
         const auto code = static_cast<errc>(f.code);
-        if (code == errc::peer_unreachable && st.where == phase::running && st.settings->processes) {
-          if (!st.suspicion) st.suspicion = {f.shard.stage, f.text, 2};
+        if (tells_of_another(code) && st.where == phase::running) {
+          if (!st.suspicion) st.suspicion = {rank, f.text, 2};
           return;
         }
         if (st.where == phase::starting && code == errc::invalid_argument) return refuse_start(self, f.text);
-        give_up(self, f.shard.stage, f.text + ";");
+        give_up(self, rank, f.text + ";");
       },
       [self](const shard_stopped& stopped) {
         auto& st = self->state;
-        if (stopped.shard.stage >= st.members.size()) return;
-        auto& m = st.members[stopped.shard.stage];
+        auto* found = member_of(st, stopped.shard);
+        if (found == nullptr) return;
+        auto& m = *found;
         m.stopped = true;
         st.outcome.activations.resize(st.members.size());
-        st.outcome.activations[stopped.shard.stage] = {stopped.peak_in_flight, stopped.peak_kept_bytes,
-                                                       stopped.predicted_kept_bytes};
+        st.outcome.activations[st.settings->extents.rank_of(stopped.shard)] = {
+            stopped.peak_in_flight, stopped.peak_kept_bytes, stopped.predicted_kept_bytes};
         if (st.settings->processes && m.worker) self->send(m.worker, end_worker{});
         finish_if_over(self);
       },

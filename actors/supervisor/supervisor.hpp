@@ -31,7 +31,7 @@ struct supervisor_data {
   std::function<void(run_outcome)> finished;
   node_agent_actor agent;  // with processes
   supervisor_state judge;
-  std::vector<member> members;  // [stage]; worker i hosts stage i, or worker 0 all of them
+  std::vector<member> members;  // [rank]; worker i hosts rank i, or worker 0 all of them
   phase where = phase::starting;
   run_outcome outcome;
   std::uint64_t pings = 0;

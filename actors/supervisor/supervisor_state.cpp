@@ -13,9 +13,11 @@ std::uint64_t supervisor_state::granted() const noexcept {
   return std::min<std::uint64_t>(settings_->steps, next_step_ + settings_->grant_ahead);
 }
 
-std::optional<committed_step> supervisor_state::take(std::uint16_t stage, shard_step part, std::int64_t now_ns) {
-  if (stage >= finished_.size() || part.step != next_step_ || finished_[stage]) return std::nullopt;
-  finished_[stage] = std::move(part);
+std::optional<committed_step> supervisor_state::take(shard_id shard, shard_step part, std::int64_t now_ns) {
+  if (!settings_->extents.holds(shard) || part.step != next_step_) return std::nullopt;
+  auto& place = finished_[settings_->extents.rank_of(shard)];
+  if (place) return std::nullopt;
+  place = std::move(part);
   if (!std::all_of(finished_.begin(), finished_.end(), [](const auto& f) { return f.has_value(); }))
     return std::nullopt;
   return commit(now_ns);
@@ -27,12 +29,13 @@ committed_step supervisor_state::commit(std::int64_t now_ns) {
   report.step = next_step_;
   std::vector<stage::parameter_norm> norms;
   for (auto& part : finished_) {
-    for (float loss : part->losses) report.loss += static_cast<double>(loss);
+    if (part->timeline.shard.shard == 0)
+      for (float loss : part->losses) report.loss += static_cast<double>(loss);
     norms.insert(norms.end(), part->norms.begin(), part->norms.end());
     report.timelines.push_back(std::move(part->timeline));
     part.reset();
   }
-  std::sort(norms.begin(), norms.end(), [](const auto& a, const auto& b) { return a.parameter < b.parameter; });
+  std::stable_sort(norms.begin(), norms.end(), [](const auto& a, const auto& b) { return a.parameter < b.parameter; });
   double squared = 0;
   for (const auto& n : norms) squared += n.squared;
   report.grad_norm = std::sqrt(squared);

@@ -30,9 +30,8 @@ class supervisor_state {
 public:
   supervisor_state() = default;
   explicit supervisor_state(const cluster_settings* settings)
-      : settings_(settings), finished_(settings->split.size()) {}
+      : settings_(settings), finished_(settings->extents.size()) {}
 
-  std::size_t stages() const noexcept { return finished_.size(); }
   std::uint64_t next_step() const noexcept { return next_step_; }
   /// Steps below this may run.
   std::uint64_t granted() const noexcept;
@@ -40,14 +39,15 @@ public:
 
   void begin(std::int64_t now_ns) { last_commit_ns_ = now_ns; }
   /// Takes one shard's part; a part of another step, or a second one, is ignored. When it was the last one missing, the
-  /// step is committed: losses are added in micro-batch order, norms in parameter order, whatever order they came in.
-  std::optional<committed_step> take(std::uint16_t stage, shard_step part, std::int64_t now_ns);
+  /// step is committed: losses are added in micro-batch order, replica by replica, norms in parameter order, then in
+  /// that of shards, whatever order they came in. Tensor shards all compute the loss; the first one's counts.
+  std::optional<committed_step> take(shard_id shard, shard_step part, std::int64_t now_ns);
 
 private:
   committed_step commit(std::int64_t now_ns);
 
   const cluster_settings* settings_ = nullptr;
-  std::vector<std::optional<shard_step>> finished_;
+  std::vector<std::optional<shard_step>> finished_;  // [rank]
   std::uint64_t next_step_ = 0;
   std::int64_t last_commit_ns_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "actors/mesh.hpp"
 #include "actors/shard/shard_actor.hpp"
 
 namespace troupe {
@@ -22,7 +23,8 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
         for (const auto& id : a.shards)
           self->spawn<caf::detached>(
               shard, shard_assignment{id, a.epoch, a.incarnation, a.config, {a.split.begin(), a.split.end()}},
-              self->state.factory, &self->state.cells[id.stage], self->state.supervisor);
+              self->state.factory, &self->state.cells[mesh{a.stages, a.replicas, a.tensor_shards}.rank_of(id)],
+              self->state.supervisor);
       },
       [self](const ping& p) {
         self->send(self->state.supervisor, pong{self->state.index, p.number});

@@ -45,6 +45,12 @@ public:
     for (std::size_t i = 0; i + 1 < rank_; ++i) n *= dims_[i];
     return n;
   }
+  /// The same with another last extent.
+  constexpr shape with_last(std::int64_t extent) const noexcept {
+    shape s = *this;
+    s.dims_[rank_ - 1] = extent;
+    return s;
+  }
   friend constexpr bool operator==(const shape& a, const shape& b) noexcept {
     if (a.rank_ != b.rank_) return false;
     for (std::size_t i = 0; i < a.rank_; ++i)

@@ -24,6 +24,9 @@ status check(const gpt_config& config) {
   if (config.hidden % config.heads != 0)
     return invalid(
         fmt::format("model.heads is {}, which does not divide model.hidden, {}", config.heads, config.hidden));
+  if (config.heads % config.shards.size != 0)
+    return invalid(
+        fmt::format("parallel.tp is {}, which does not divide model.heads, {}", config.shards.size, config.heads));
   return {};
 }
 

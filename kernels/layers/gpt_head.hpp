@@ -8,6 +8,7 @@ namespace troupe {
 /// −log softmax(ln_f(x)·wteᵀ)[target]; targets i32 [B, S]. Parameters: `ln_f.weight`, `ln_f.bias`, and `wte.weight`
 /// (tied) or `lm_head.weight`, [V, H].
 ///
+/// Cut over tensor shards, each computes the logits of its own classes; only three numbers a token pass between them.
 /// Keeps beside its input the gradient of the logits, V floats a token, which the fused loss writes over them.
 class gpt_head final : public layer {
 public:
@@ -26,6 +27,8 @@ public:
   status backward_weight(layer_call& call, kept_tensors& keep) override;
 
 private:
+  result<tensor> loss_of(layer_call& call, const tensor& logits) const;
+
   gpt_config config_;
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/collectives/communicator.hpp"
 #include "kernels/core/tensor.hpp"
 #include "kernels/ops/backend.hpp"
 
@@ -26,6 +27,14 @@ struct parameter_spec {
   shape dims;        ///< f32 elements
   initial_value init;
   bool decay = false;  ///< weight decay applies
+  /// Where tensor shards cut the parameter: `dims` is what this shard holds, `whole` the uncut extents (rank 0: not
+  /// cut), `slice` which elements of it are here.
+  shape whole = {};
+  element_slice slice = {};
+  /// Each shard computes a part of the gradient of a parameter that all of them hold: the parts are summed.
+  bool partial_gradient = false;
+
+  bool cut() const noexcept { return whole.rank() != 0; }
 };
 
 /// A layer's view of one of its parameters, in the order it declared them.
@@ -64,6 +73,7 @@ struct layer_call {
   std::span<const parameter_view> parameters;  // this layer's, in declared order
   const tensor& target;                        // the micro-batch's targets; empty but on the last layer
   float loss_scale = 1.0F;                     // 1 / (target rows of the whole step): losses and gradients carry it
+  communicator* group = nullptr;  // the stage\'s tensor shards, where it has several; tensors of `memory` fit it
 };
 
 /// One indivisible piece of a model; a stage is a run of consecutive layers. Layers hold configuration only: values,

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "kernels/layers/multiply.hpp"
@@ -14,13 +12,6 @@ namespace {
 
 enum parameter : std::size_t { weight, bias };
 enum slot : std::size_t { input, d_output };
-
-shape with_last(const shape& dims, std::int64_t last) {
-  std::array<std::int64_t, shape::max_rank> extents{};
-  std::copy(dims.dims().begin(), dims.dims().end(), extents.begin());
-  extents[dims.rank() - 1] = last;
-  return shape(std::span<const std::int64_t>(extents.data(), dims.rank()));
-}
 
 }  // namespace
 
@@ -48,7 +39,7 @@ std::vector<parameter_spec> linear::parameters() const {
 result<tensor_spec> linear::output(const tensor_spec& in) const {
   if (in.type != dtype::f32 || in.dims.rank() == 0 || in.dims.back() != inputs_ || in.dims.elements() == 0)
     return invalid(fmt::format("{}: the input is {}, not f32 [..., {}]", name_, to_string(in), inputs_));
-  return tensor_spec{dtype::f32, with_last(in.dims, outputs_)};
+  return tensor_spec{dtype::f32, in.dims.with_last(outputs_)};
 }
 
 double linear::forward_flops(const tensor_spec& in) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "kernels/core/element_slice.hpp"
 #include "kernels/core/tensor.hpp"
 
 namespace troupe {
@@ -32,6 +33,12 @@ struct adamw_args {
   std::int64_t step = 1;
 };
 
+/// The classes that one tensor shard holds of a vocabulary of `total`: `count` of them from `first` on. Tables may have
+/// more rows, and logits more columns, than `count`: those are padding.
+struct vocabulary_slice {
+  std::int64_t first = 0, count = 0, total = 0;
+};
+
 /// The operations of one device, each enqueued in stream order: the CPU's run before they return, CUDA's later, and a
 /// fault of those surfaces at the next `synchronise`. One thread uses a backend at a time; a shard owns its own.
 /// Tensors must live on `where()`. Every operation gives the same bits for the same inputs, always.
@@ -43,7 +50,9 @@ public:
   /// Where this backend's tensors come from.
   virtual std::shared_ptr<memory_source> memory() const = 0;
   /// Host memory that copies to and from this device are fastest with: where tensors wait that come from elsewhere.
-  virtual std::shared_ptr<memory_source> staging_memory() const { return host_memory(); }
+  virtual std::shared_ptr<memory_source> staging_memory() const {
+    return where().kind == device_kind::cpu ? memory() : host_memory();
+  }
 
   virtual status gemm(const gemm_args& args) = 0;
 
@@ -86,10 +95,28 @@ public:
   /// Adds to both tables' gradients, positions in ascending order.
   virtual status embedding_backward(const tensor& dy, const tensor& tokens, const tensor& d_token_table,
                                     const tensor& d_position_table) = 0;
+  /// One shard's summand of `embedding`: rows of tokens outside `slice` are zero. `position_table` may be empty: one
+  /// shard alone adds the positions. A token outside [0, slice.total) is `invalid_argument`.
+  virtual status embedding_slice(const tensor& tokens, const vocabulary_slice& slice, const tensor& token_table,
+                                 const tensor& position_table, const tensor& y) = 0;
+  /// Adds to the gradients of the slice of tokens and of all positions.
+  virtual status embedding_slice_backward(const tensor& dy, const tensor& tokens, const vocabulary_slice& slice,
+                                          const tensor& d_token_table, const tensor& d_position_table) = 0;
 
   /// Fused softmax cross-entropy. logits f32 [rows, V], targets i32 [rows]; `loss` f32 [1] becomes `scale` times the
   /// sum of −log softmax(logits)[target]; logits are overwritten by their gradient, times `scale` too.
   virtual status cross_entropy(const tensor& logits, const tensor& targets, float scale, const tensor& loss) = 0;
+  /// Softmax cross-entropy over a vocabulary that lies on several shards, in three parts with a reduction behind each
+  /// of the first two; no shard sees another's logits. logits f32 [rows, at least slice.count].
+  /// First: peaks f32 [rows] = the largest of this shard's logits (then the maximum over shards).
+  virtual status cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks) = 0;
+  /// Second: logits become exp(logit − peak), padding 0; sums f32 [2, rows] = their sum, then logit − peak of the
+  /// target where this shard has it, else 0 (then the sum over shards).
+  virtual status cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                                    const tensor& peaks, const tensor& sums) = 0;
+  /// Third: logits become their gradient, `loss` the whole loss, both times `scale`.
+  virtual status cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                                        const tensor& sums, float scale, const tensor& loss) = 0;
   /// loss f32 [1] = scale·Σ(y − target)²; y is overwritten by its gradient 2·scale·(y − target).
   virtual status squared_error(const tensor& y, const tensor& target, float scale, const tensor& loss) = 0;
 
@@ -100,11 +127,13 @@ public:
   virtual result<double> squared_norm(const tensor& x) = 0;
 
   virtual status fill(const tensor& x, float value) = 0;
-  /// Normal numbers of mean 0: element i is a function of (seed, name, i) alone. See kernels/ops/philox.hpp.
-  virtual status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation) = 0;
+  /// Normal numbers of mean 0: element i of the whole tensor is a function of (seed, name, i) alone; `x` is the `part`
+  /// of it. See kernels/ops/philox.hpp.
+  virtual status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation,
+                             const element_slice& part = {}) = 0;
   /// Uniform numbers in [−bound, bound), keyed the same way.
-  virtual status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) = 0;
-
+  virtual status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound,
+                              const element_slice& part = {}) = 0;
   /// Copies equal-sized tensors; either side may be host memory, the other on this device. The host's bytes may be
   /// changed or read after the next `synchronise`, which also keeps them from being reused before.
   virtual status copy(const tensor& from, const tensor& to) = 0;
@@ -112,8 +141,8 @@ public:
   virtual status synchronise() = 0;
 };
 
-/// The CPU's backend: one compute thread, oneDNN for GEMM.
-result<std::unique_ptr<backend>> make_cpu_backend();
+/// The CPU's backend: one compute thread, oneDNN for GEMM. Its tensors come from `memory`.
+result<std::unique_ptr<backend>> make_cpu_backend(std::shared_ptr<memory_source> memory = host_memory());
 /// A GPU's backend, where it was built in. Errors: `invalid_argument` with the driver's text, `out_of_memory`,
 /// `device_lost`.
 result<std::unique_ptr<backend>> make_cuda_backend(device where);

@@ -85,6 +85,27 @@ status embedding(std::string_view op, const tensor& tokens, const tensor& token_
   return is(op, "y", y, {dtype::f32, {batch, sequence, hidden}});
 }
 
+namespace {
+status inside(std::string_view op, const vocabulary_slice& slice, std::int64_t room) {
+  if (slice.first < 0 || slice.count < 0 || slice.first + slice.count > slice.total || slice.count > room)
+    return invalid(
+        fmt::format("{}: {} classes from {} of {} in a table of {}", op, slice.count, slice.first, slice.total, room));
+  return {};
+}
+}  // namespace
+
+status embedding_slice(std::string_view op, const tensor& tokens, const vocabulary_slice& slice,
+                       const tensor& token_table, const tensor& position_table, const tensor& y) {
+  TROUPE_CHECK(embedding(op, tokens, token_table,
+                         position_table ? position_table : y.reshaped({y.dims().rows(), y.dims().back()}), y));
+  return inside(op, slice, token_table.dims()[0]);
+}
+
+status sliced_logits(std::string_view op, const tensor& logits, const vocabulary_slice& slice) {
+  TROUPE_CHECK(is(op, "logits", logits, dtype::f32));
+  return inside(op, slice, logits.dims().back());
+}
+
 status cross_entropy(const tensor& logits, const tensor& targets, const tensor& loss) {
   TROUPE_CHECK(is("cross_entropy", "logits", logits, dtype::f32));
   TROUPE_CHECK(has("cross_entropy", "targets", targets, dtype::i32, logits.dims().rows()));

@@ -26,7 +26,12 @@ status same(std::string_view op, std::initializer_list<std::pair<std::string_vie
 status attention(std::string_view op, const tensor& qkv, std::int64_t heads, const tensor& out, const tensor& log_sum);
 status embedding(std::string_view op, const tensor& tokens, const tensor& token_table, const tensor& position_table,
                  const tensor& y);
+/// `table` holds at least the slice's classes; `position_table` may be empty.
+status embedding_slice(std::string_view op, const tensor& tokens, const vocabulary_slice& slice,
+                       const tensor& token_table, const tensor& position_table, const tensor& y);
 status cross_entropy(const tensor& logits, const tensor& targets, const tensor& loss);
+/// Logits f32 [rows, at least slice.count], a slice inside its vocabulary.
+status sliced_logits(std::string_view op, const tensor& logits, const vocabulary_slice& slice);
 status adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient, const tensor& moment1,
              const tensor& moment2);
 status copy(const tensor& from, const tensor& to);

@@ -3,6 +3,7 @@
 #include <Random123/philox.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace troupe::philox {
@@ -12,14 +13,23 @@ namespace {
 std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
-// Fills `x` four elements at a time with what `numbers_of` makes of each block's words.
+// Fills `x` with what `numbers_of` makes of each block's words, four elements of the whole tensor a block.
 template <class NumbersOf>
-void fill(std::span<float> x, std::uint64_t seed, std::string_view name, NumbersOf numbers_of) {
+void fill(std::span<float> x, std::uint64_t seed, std::string_view name, const element_slice& part,
+          NumbersOf numbers_of) {
   const auto h = hash(name);
-  for (std::size_t i = 0; i < x.size(); i += 4) {
-    const std::array<float, 4> four =
-        numbers_of(block({low(i / 4), high(i / 4), low(h), high(h)}, {low(seed), high(seed)}));
-    for (std::size_t j = 0; j < 4 && i + j < x.size(); ++j) x[i + j] = four[j];
+  std::array<float, 4> four{};
+  auto at = std::numeric_limits<std::uint64_t>::max();  // the block that `four` holds
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto element = part(static_cast<std::int64_t>(i));
+    if (element >= part.end) {
+      x[i] = 0;
+      continue;
+    }
+    const auto b = static_cast<std::uint64_t>(element) / 4;
+    if (b != at) four = numbers_of(block({low(b), high(b), low(h), high(h)}, {low(seed), high(seed)}));
+    at = b;
+    x[i] = four[static_cast<std::size_t>(element % 4)];
   }
 }
 
@@ -32,9 +42,10 @@ words block(const words& counter, const std::array<std::uint32_t, 2>& key) {
   return {w[0], w[1], w[2], w[3]};
 }
 
-void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, float deviation) {
+void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, float deviation,
+                 const element_slice& part) {
   const double scale = deviation;
-  fill(x, seed, name, [scale](const words& w) {
+  fill(x, seed, name, part, [scale](const words& w) {
     std::array<float, 4> z;
     for (std::size_t pair = 0; pair < 4; pair += 2) {
       const double radius = std::sqrt(-2.0 * std::log(unit(w[pair])));
@@ -46,9 +57,10 @@ void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, 
   });
 }
 
-void fill_uniform(std::span<float> x, std::uint64_t seed, std::string_view name, float bound) {
+void fill_uniform(std::span<float> x, std::uint64_t seed, std::string_view name, float bound,
+                  const element_slice& part) {
   const double scale = bound;
-  fill(x, seed, name, [scale](const words& w) {
+  fill(x, seed, name, part, [scale](const words& w) {
     std::array<float, 4> u;
     for (std::size_t j = 0; j < 4; ++j) u[j] = static_cast<float>(((w[j] >> 8) * 0x1p-23 - 1.0) * scale);
     return u;

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/core/element_slice.hpp"
+
 /// Random numbers that are a function of (seed, name, element) alone: no state, no order, no rank.
 ///
 /// For element i of the tensor called `name`:
@@ -32,8 +34,10 @@ constexpr std::uint64_t hash(std::string_view name) noexcept {
   return h;
 }
 
-/// Fills host memory with the tensor's first elements, for any backend.
-void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, float deviation);
-void fill_uniform(std::span<float> x, std::uint64_t seed, std::string_view name, float bound);
+/// Fills host memory with those elements of the tensor `name` that `part` names, for any backend.
+void fill_normal(std::span<float> x, std::uint64_t seed, std::string_view name, float deviation,
+                 const element_slice& part = {});
+void fill_uniform(std::span<float> x, std::uint64_t seed, std::string_view name, float bound,
+                  const element_slice& part = {});
 
 }  // namespace troupe::philox

@@ -45,7 +45,7 @@ TEST_CASE("frames that are not ours are counted as malformed and harm nothing", 
   attacked_port a(EVERY_UCX_ROUTE);
   std::mt19937 random(1);
   std::uint64_t sent = 0;
-  for (std::size_t length : {1, 16, 143, 144, 145, 300, 1'000}) {
+  for (std::size_t length : {1, 16, 67, 68, 76, 124, 125, 300, 1'000}) {
     for (std::size_t payload : {0, 10, 100'000}) {
       std::vector<std::uint8_t> noise(length);
       for (auto& b : noise) b = static_cast<std::uint8_t>(random());
@@ -58,15 +58,32 @@ TEST_CASE("frames that are not ours are counted as malformed and harm nothing", 
   CHECK(a.count(&port_counters::dropped_malformed) == sent + 1);
 }
 
-TEST_CASE("a flipped bit in a header is counted as malformed", "[contract]") {
+TEST_CASE("a flipped bit anywhere in a header lets nothing in", "[contract]") {
   attacked_port a(EVERY_UCX_ROUTE);
   const auto payload = bytes_of(10);
-  wire_header h = a.peer.tensor_frame(1, payload);
-  seal(h);
-  h.micro_batch ^= 4;
-  a.peer.send_bytes(&h, sizeof h, payload);
+  const auto good = a.peer.bytes_of(a.peer.tensor_frame(1, payload));
+  for (std::size_t byte = 0; byte < good.size(); ++byte) {
+    auto bad = good;
+    bad[byte] ^= static_cast<std::uint8_t>(1U << byte % 8);
+    a.peer.send_bytes(bad, payload);
+  }
   a.expect_a_good_one();
-  CHECK(a.count(&port_counters::dropped_malformed) == 1);
+  CHECK(a.listener.arrivals().size() == 1);
+  CHECK(a.count(&port_counters::dropped_foreign) == 4);  // in the four bytes that tell runs apart
+  CHECK(a.count(&port_counters::dropped_malformed) == good.size() - 4);
+}
+
+TEST_CASE("a sealed header with a byte too many or too few is counted as malformed", "[contract]") {
+  attacked_port a(EVERY_UCX_ROUTE);
+  const auto payload = bytes_of(10);
+  auto header = a.peer.bytes_of(a.peer.tensor_frame(1, payload));
+  header.push_back(0);
+  a.peer.send_bytes(header, payload);
+  header.pop_back();
+  header.pop_back();
+  a.peer.send_bytes(header, payload);
+  a.expect_a_good_one();
+  CHECK(a.count(&port_counters::dropped_malformed) == 2);
 }
 
 TEST_CASE("a header that claims another length than was sent is counted as malformed", "[contract]") {
@@ -84,22 +101,34 @@ TEST_CASE("a header that claims another length than was sent is counted as malfo
 
 TEST_CASE("another run's key, another destination and an unknown source are foreign", "[contract]") {
   attacked_port a(EVERY_UCX_ROUTE);
+  run_key other_key = test_key();
+  other_key[15] ^= std::byte{1};
+  const header_codec other_run(other_key);
   const std::size_t bytes = GENERATE(as<std::size_t>(), 10, 100'000);
   const auto payload = bytes_of(bytes);
   wire_header h = a.peer.tensor_frame(1, payload);
-  h.key[15] ^= std::byte{1};
-  a.peer.send(h, payload);
+  a.peer.send_bytes(raw_peer::bytes_of(h, other_run), payload);
   h = a.peer.tensor_frame(1, payload);
   h.destination.stage ^= 1;
   a.peer.send(h, payload);
   h = a.peer.tensor_frame(1, payload);
   h.source.replica = 77;
   a.peer.send(h, payload);
-  wire_header hello = a.peer.frame(frame_type::hello);
-  hello.key[0] ^= std::byte{1};
-  a.peer.send(hello);
+  a.peer.send_bytes(raw_peer::bytes_of(a.peer.frame(frame_type::hello), other_run), {});
   a.expect_a_good_one();
   CHECK(a.count(&port_counters::dropped_foreign) == 4);
+}
+
+TEST_CASE("a frame that names our run and was sealed with another key is counted as malformed", "[contract]") {
+  attacked_port a(EVERY_UCX_ROUTE);
+  const auto payload = bytes_of(10);
+  const wire_header h = a.peer.tensor_frame(1, payload);
+  const auto ours = a.peer.bytes_of(h);
+  auto forged = raw_peer::bytes_of(h, header_codec(run_key{}));
+  std::copy_n(ours.begin() + offsetof(wire_header, run), sizeof h.run, forged.begin() + offsetof(wire_header, run));
+  a.peer.send_bytes(forged, payload);
+  a.expect_a_good_one();
+  CHECK(a.count(&port_counters::dropped_malformed) == 1);
 }
 
 TEST_CASE("a frame of another connection is stale", "[contract]") {

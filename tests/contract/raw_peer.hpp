@@ -16,7 +16,7 @@ class raw_peer {
 public:
   explicit raw_peer(const port_options& options, shard_id self = shard_a)
       : self_(self),
-        key_(options.key),
+        codec_(options.key),
         context_(must(ucp_context::make(options))),
         worker_(must(ucp_worker::make(context_.get()))) {
     REQUIRE(worker_.set_handler(&raw_peer::on_frame, this).ok());
@@ -46,11 +46,10 @@ public:
     progress_until([&] { return listener.ready() > 0; });
   }
 
-  /// A frame as the port expects it, not yet sealed.
+  /// A frame as the port expects it.
   wire_header frame(frame_type type) const {
     wire_header h;
     h.type = type;
-    h.key = key_;
     h.source = self_;
     h.destination = destination_;
     h.connection = their_token_;
@@ -65,10 +64,21 @@ public:
     return h;
   }
 
-  /// Sends `header`, sealed, and returns when UCX has let go of it.
-  void send(wire_header header, const std::vector<std::uint8_t>& payload = {}) {
-    seal(header);
-    send_bytes(&header, sizeof header, payload);
+  /// `header` as it lies on the wire of this peer's run.
+  std::vector<std::uint8_t> bytes_of(const wire_header& header) const { return bytes_of(header, codec_); }
+  static std::vector<std::uint8_t> bytes_of(const wire_header& header, const header_codec& codec) {
+    wire_image image;
+    codec.encode(header, image);
+    const auto* first = reinterpret_cast<const std::uint8_t*>(image.bytes().data());
+    return {first, first + image.bytes().size()};
+  }
+
+  /// Sends `header` and returns when UCX has let go of it.
+  void send(const wire_header& header, const std::vector<std::uint8_t>& payload = {}) {
+    send_bytes(bytes_of(header), payload);
+  }
+  void send_bytes(const std::vector<std::uint8_t>& header, const std::vector<std::uint8_t>& payload) {
+    send_bytes(header.data(), header.size(), payload);
   }
   void send_bytes(const void* header, std::size_t length, const std::vector<std::uint8_t>& payload) {
     const ucp_request_param_t param{};
@@ -95,15 +105,16 @@ private:
   static ucs_status_t on_frame(void* self, const void* header, std::size_t length, void*, std::size_t,
                                const ucp_am_recv_param_t*) {
     wire_header h;
-    if (decode({static_cast<const std::byte*>(header), length}, h) == header_fault::none &&
+    auto& peer = *static_cast<raw_peer*>(self);
+    if (peer.codec_.decode({static_cast<const std::byte*>(header), length}, h) == header_fault::none &&
         h.type == frame_type::hello) {
-      static_cast<raw_peer*>(self)->their_token_ = h.number;
+      peer.their_token_ = h.number;
     }
     return UCS_OK;
   }
 
   const shard_id self_;
-  const run_key key_;
+  const header_codec codec_;
   shard_id destination_{};
   std::uint64_t their_token_ = 0;
   bool alarm_ = false;

@@ -19,8 +19,8 @@ status cpu_backend::copy(const tensor& from, const tensor& to) {
   return {};
 }
 
-result<std::unique_ptr<backend>> make_cpu_backend() {
-  return std::unique_ptr<backend>(std::make_unique<cpu_backend>(host_memory()));
+result<std::unique_ptr<backend>> make_cpu_backend(std::shared_ptr<memory_source> memory) {
+  return std::unique_ptr<backend>(std::make_unique<cpu_backend>(std::move(memory)));
 }
 
 }  // namespace troupe

@@ -4,15 +4,17 @@
 
 namespace troupe {
 
-status cpu_backend::fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation) {
+status cpu_backend::fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation,
+                                const element_slice& part) {
   TROUPE_CHECK(checks::is("fill_normal", "x", x, dtype::f32));
-  philox::fill_normal(x.values<float>(), seed, name, deviation);
+  philox::fill_normal(x.values<float>(), seed, name, deviation, part);
   return {};
 }
 
-status cpu_backend::fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) {
+status cpu_backend::fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound,
+                                 const element_slice& part) {
   TROUPE_CHECK(checks::is("fill_uniform", "x", x, dtype::f32));
-  philox::fill_uniform(x.values<float>(), seed, name, bound);
+  philox::fill_uniform(x.values<float>(), seed, name, bound, part);
   return {};
 }
 

@@ -93,17 +93,19 @@ status cuda_backend::upload(const float* numbers, const tensor& x) {
 
 // The host's generator, so that first values have the same bits on every device: libm's logarithm and cosine differ
 // from the GPU's.
-status cuda_backend::fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation) {
+status cuda_backend::fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation,
+                                 const element_slice& part) {
   TROUPE_CHECK(checks::is("fill_normal", "x", x, dtype::f32));
   std::vector<float> numbers(static_cast<std::size_t>(x.elements()));
-  philox::fill_normal(numbers, seed, name, deviation);
+  philox::fill_normal(numbers, seed, name, deviation, part);
   return upload(numbers.data(), x);
 }
 
-status cuda_backend::fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) {
+status cuda_backend::fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound,
+                                  const element_slice& part) {
   TROUPE_CHECK(checks::is("fill_uniform", "x", x, dtype::f32));
   std::vector<float> numbers(static_cast<std::size_t>(x.elements()));
-  philox::fill_uniform(numbers, seed, name, bound);
+  philox::fill_uniform(numbers, seed, name, bound, part);
   return upload(numbers.data(), x);
 }
 

@@ -31,6 +31,7 @@ public:
   device where() const noexcept override { return where_; }
   std::shared_ptr<memory_source> memory() const override { return memory_; }
   std::shared_ptr<memory_source> staging_memory() const override { return pinned_; }
+  cudaStream_t stream() const noexcept { return stream_.get(); }  ///< Borrowed, while this lives.
 
   status gemm(const gemm_args& args) override;
   status add_bias(const tensor& y, const tensor& bias) override;
@@ -53,13 +54,24 @@ public:
   status embedding_backward(const tensor& dy, const tensor& tokens, const tensor& d_token_table,
                             const tensor& d_position_table) override;
   status cross_entropy(const tensor& logits, const tensor& targets, float scale, const tensor& loss) override;
+  status embedding_slice(const tensor& tokens, const vocabulary_slice& slice, const tensor& token_table,
+                         const tensor& position_table, const tensor& y) override;
+  status embedding_slice_backward(const tensor& dy, const tensor& tokens, const vocabulary_slice& slice,
+                                  const tensor& d_token_table, const tensor& d_position_table) override;
+  status cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks) override;
+  status cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                            const tensor& peaks, const tensor& sums) override;
+  status cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                                const tensor& sums, float scale, const tensor& loss) override;
   status squared_error(const tensor& y, const tensor& target, float scale, const tensor& loss) override;
   status adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient, const tensor& moment1,
                const tensor& moment2) override;
   result<double> squared_norm(const tensor& x) override;
   status fill(const tensor& x, float value) override;
-  status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation) override;
-  status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) override;
+  status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation,
+                     const element_slice& part = {}) override;
+  status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound,
+                      const element_slice& part = {}) override;
   status copy(const tensor& from, const tensor& to) override;
   status synchronise() override;
 

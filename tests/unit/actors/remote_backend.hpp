@@ -118,11 +118,37 @@ public:
   status fill(const tensor& x, float value) override {
     return run({x}, [&] { return cpu_->fill(x, value); });
   }
-  status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation) override {
-    return run({x}, [&] { return cpu_->fill_normal(x, seed, name, deviation); });
+  status fill_normal(const tensor& x, std::uint64_t seed, std::string_view name, float deviation,
+                     const troupe::element_slice& part) override {
+    return run({x}, [&] { return cpu_->fill_normal(x, seed, name, deviation, part); });
   }
-  status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound) override {
-    return run({x}, [&] { return cpu_->fill_uniform(x, seed, name, bound); });
+  status fill_uniform(const tensor& x, std::uint64_t seed, std::string_view name, float bound,
+                      const troupe::element_slice& part) override {
+    return run({x}, [&] { return cpu_->fill_uniform(x, seed, name, bound, part); });
+  }
+  status embedding_slice(const tensor& tokens, const troupe::vocabulary_slice& slice, const tensor& token_table,
+                         const tensor& position_table, const tensor& y) override {
+    return run({tokens, token_table, position_table, y},
+               [&] { return cpu_->embedding_slice(tokens, slice, token_table, position_table, y); });
+  }
+  status embedding_slice_backward(const tensor& dy, const tensor& tokens, const troupe::vocabulary_slice& slice,
+                                  const tensor& d_token_table, const tensor& d_position_table) override {
+    return run({dy, tokens, d_token_table, d_position_table},
+               [&] { return cpu_->embedding_slice_backward(dy, tokens, slice, d_token_table, d_position_table); });
+  }
+  status cross_entropy_peaks(const tensor& logits, const troupe::vocabulary_slice& slice,
+                             const tensor& peaks) override {
+    return run({logits, peaks}, [&] { return cpu_->cross_entropy_peaks(logits, slice, peaks); });
+  }
+  status cross_entropy_sums(const tensor& logits, const troupe::vocabulary_slice& slice, const tensor& targets,
+                            const tensor& peaks, const tensor& sums) override {
+    return run({logits, targets, peaks, sums},
+               [&] { return cpu_->cross_entropy_sums(logits, slice, targets, peaks, sums); });
+  }
+  status cross_entropy_gradient(const tensor& logits, const troupe::vocabulary_slice& slice, const tensor& targets,
+                                const tensor& sums, float scale, const tensor& loss) override {
+    return run({logits, targets, sums, loss},
+               [&] { return cpu_->cross_entropy_gradient(logits, slice, targets, sums, scale, loss); });
   }
   status copy(const tensor& from, const tensor& to) override {
     return run({}, [&] { return cpu_->copy(from, to); });

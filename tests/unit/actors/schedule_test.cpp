@@ -170,7 +170,7 @@ TEST_CASE("an unknown schedule, or a shape it cannot have, is refused", "[schedu
   };
   CHECK(complaint("2f2b", {2, 2}) ==
         "no schedule is named '2f2b'; there are: gpipe, 1f1b, eager-1f1b, interleaved, zb-h1, "
-        "zb-h2, zb-v, dualpipev, forward-only");
+        "zb-h2, zb-v, dualpipev, pipedream, pipedream-2bw, forward-only");
   CHECK(complaint("1f1b", {0, 2}) == "a schedule has 1 to 65535 stages, not 0");
   CHECK(complaint("1f1b", {2, 0}) == "a schedule has 1 to 1000000 micro-batches, not 0");
   CHECK(complaint("1f1b", {2, 4, 2}) == "1f1b has 1 chunk a stage, not 2; interleaved takes any number");

@@ -8,7 +8,7 @@ TEST_CASE("a second copy of an arrival is not taken, not even after the first wa
   buffer_pool pool(host_memory());
   const auto t = tensor::make(pool, {dtype::f32, {1}});
   REQUIRE(t);
-  step_arrivals arrivals(2, 0);
+  step_arrivals arrivals({2, 0});
   CHECK(arrivals.activation(1)->put(*t));
   CHECK_FALSE(arrivals.activation(1)->put(*t));
   CHECK(arrivals.activation(1)->take());
@@ -19,7 +19,7 @@ TEST_CASE("a second copy of an arrival is not taken, not even after the first wa
 }
 
 TEST_CASE("an arrival for a micro-batch that does not exist has no place", "[arrivals]") {
-  step_arrivals arrivals(2, 1);
+  step_arrivals arrivals({2, 1});
   CHECK(arrivals.gradient(2) == nullptr);
   CHECK(arrivals.shared(1) == nullptr);
   CHECK(arrivals.shared(0) != nullptr);

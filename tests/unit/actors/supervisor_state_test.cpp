@@ -13,6 +13,7 @@ namespace {
 
 cluster_settings three_stages() {
   cluster_settings s;
+  s.extents = {3, 1, 1};
   s.split = {1, 1, 1};
   s.plan = make_1f1b({3, 2});
   s.steps = 3;
@@ -31,6 +32,8 @@ shard_step part(std::uint64_t step, std::uint16_t stage) {
   return p;
 }
 
+shard_id stage_shard(std::uint16_t stage) { return {0, stage, 0}; }
+
 }  // namespace
 
 TEST_CASE("a step is committed when the last shard has reported, with the same bits in any order", "[supervisor]") {
@@ -40,9 +43,9 @@ TEST_CASE("a step is committed when the last shard has reported, with the same b
   do {
     supervisor_state judge(&settings);
     judge.begin(0);
-    CHECK_FALSE(judge.take(order[0], part(0, order[0]), 10));
-    CHECK_FALSE(judge.take(order[1], part(0, order[1]), 20));
-    const auto done = judge.take(order[2], part(0, order[2]), 2'000'000'000);
+    CHECK_FALSE(judge.take(stage_shard(order[0]), part(0, order[0]), 10));
+    CHECK_FALSE(judge.take(stage_shard(order[1]), part(0, order[1]), 20));
+    const auto done = judge.take(stage_shard(order[2]), part(0, order[2]), 2'000'000'000);
     REQUIRE(done);
     CHECK(done->report.loss == Approx(0.8));
     CHECK(done->report.step_s == Approx(2.0));
@@ -60,14 +63,14 @@ TEST_CASE("a step is committed when the last shard has reported, with the same b
 TEST_CASE("a report that is late, early or second is ignored", "[supervisor]") {
   const auto settings = three_stages();
   supervisor_state judge(&settings);
-  CHECK_FALSE(judge.take(0, part(1, 0), 0));
-  CHECK_FALSE(judge.take(0, part(0, 0), 0));
-  CHECK_FALSE(judge.take(0, part(0, 0), 0));
-  CHECK_FALSE(judge.take(9, part(0, 9), 0));
-  CHECK_FALSE(judge.take(1, part(0, 1), 0));
-  CHECK(judge.take(2, part(0, 2), 0));
+  CHECK_FALSE(judge.take(stage_shard(0), part(1, 0), 0));
+  CHECK_FALSE(judge.take(stage_shard(0), part(0, 0), 0));
+  CHECK_FALSE(judge.take(stage_shard(0), part(0, 0), 0));
+  CHECK_FALSE(judge.take(stage_shard(9), part(0, 9), 0));
+  CHECK_FALSE(judge.take(stage_shard(1), part(0, 1), 0));
+  CHECK(judge.take(stage_shard(2), part(0, 2), 0));
   CHECK(judge.next_step() == 1);
-  CHECK_FALSE(judge.take(2, part(0, 2), 0));
+  CHECK_FALSE(judge.take(stage_shard(2), part(0, 2), 0));
 }
 
 TEST_CASE("the gradient is scaled down to the clip and never up", "[supervisor]") {
@@ -75,9 +78,9 @@ TEST_CASE("the gradient is scaled down to the clip and never up", "[supervisor]"
   const auto scale_at = [&](float clip) {
     settings.clip = clip;
     supervisor_state judge(&settings);
-    (void)judge.take(0, part(0, 0), 0);
-    (void)judge.take(1, part(0, 1), 0);
-    return judge.take(2, part(0, 2), 0)->update.gradient_scale;
+    (void)judge.take(stage_shard(0), part(0, 0), 0);
+    (void)judge.take(stage_shard(1), part(0, 1), 0);
+    return judge.take(stage_shard(2), part(0, 2), 0)->update.gradient_scale;
   };
   const double norm = std::sqrt(0.1 + 0.2 + 0.3);
   CHECK(scale_at(0.5F) == Approx(0.5 / norm));
@@ -90,7 +93,7 @@ TEST_CASE("grants run ahead of commits and end with the run", "[supervisor]") {
   supervisor_state judge(&settings);
   CHECK(judge.granted() == 2);
   for (std::uint64_t step = 0; step < 3; ++step)
-    for (std::uint16_t s = 0; s < 3; ++s) (void)judge.take(s, part(step, s), 0);
+    for (std::uint16_t s = 0; s < 3; ++s) (void)judge.take(stage_shard(s), part(step, s), 0);
   CHECK(judge.all_committed());
   CHECK(judge.granted() == 3);
 }

@@ -11,7 +11,6 @@ struct two_shards {
     for (std::uint16_t i = 0; i < 2; ++i) {
       troupe::shard_executor::settings settings;
       settings.self = {0, i, 0};
-      settings.stages = 2;
       settings.plan = s.actions[i];
       settings.micro_batches = s.micro_batches;
       shards.push_back(std::make_unique<troupe::shard_executor>(

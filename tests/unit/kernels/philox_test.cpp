@@ -25,22 +25,34 @@ TEST_CASE("an element is a function of seed, name and place, whatever the tensor
   op_bench bench;
   const auto large = bench.make({1001}), small = bench.make({7}), other = bench.make({1001});
   const auto fill = GENERATE(&backend::fill_normal, &backend::fill_uniform);
-  REQUIRE((*bench.ops.*fill)(large, 5, "h.0.mlp", 0.5F));
-  REQUIRE((*bench.ops.*fill)(small, 5, "h.0.mlp", 0.5F));
+  REQUIRE((*bench.ops.*fill)(large, 5, "h.0.mlp", 0.5F, {}));
+  REQUIRE((*bench.ops.*fill)(small, 5, "h.0.mlp", 0.5F, {}));
   CHECK(bits(small) == bits(large.slice(0, 7)));
-  REQUIRE((*bench.ops.*fill)(other, 5, "h.0.mlp", 0.5F));
+  REQUIRE((*bench.ops.*fill)(other, 5, "h.0.mlp", 0.5F, {}));
   CHECK(bits(other) == bits(large));
   const auto equal_to_large = [&] {
     std::size_t equal = 0;
     for (std::size_t i = 0; i < 1001; ++i) equal += other.values<float>()[i] == large.values<float>()[i];
     return equal;
   };
-  REQUIRE((*bench.ops.*fill)(other, 6, "h.0.mlp", 0.5F));
+  REQUIRE((*bench.ops.*fill)(other, 6, "h.0.mlp", 0.5F, {}));
   CHECK(equal_to_large() == 0);
-  REQUIRE((*bench.ops.*fill)(other, 5, "h.1.mlp", 0.5F));
+  REQUIRE((*bench.ops.*fill)(other, 5, "h.1.mlp", 0.5F, {}));
   CHECK(equal_to_large() == 0);
-  REQUIRE((*bench.ops.*fill)(other, 5 + (1ULL << 32), "h.0.mlp", 0.5F));
+  REQUIRE((*bench.ops.*fill)(other, 5 + (1ULL << 32), "h.0.mlp", 0.5F, {}));
   CHECK(equal_to_large() == 0);
+}
+
+TEST_CASE("a part of a tensor has the elements that the whole has there, and zeros beyond its end", "[philox]") {
+  op_bench bench;
+  const auto fill = GENERATE(&backend::fill_normal, &backend::fill_uniform);
+  const auto whole = bench.make({6, 10}), columns = bench.make({6, 5}), rows = bench.make({4, 10});
+  REQUIRE((*bench.ops.*fill)(whole, 3, "w", 1.0F, {}));
+  REQUIRE((*bench.ops.*fill)(columns, 3, "w", 1.0F, {5, 5, 10, 60}));
+  REQUIRE((*bench.ops.*fill)(rows, 3, "w", 1.0F, {40, 1000, 0, 60}));
+  for (int r = 0; r < 6; ++r)
+    for (int c = 0; c < 5; ++c) CHECK(columns.values<float>()[5 * r + c] == whole.values<float>()[10 * r + 5 + c]);
+  for (int i = 0; i < 40; ++i) CHECK(rows.values<float>()[i] == (i < 20 ? whole.values<float>()[40 + i] : 0.0F));
 }
 
 TEST_CASE("normal numbers follow the documented formula", "[philox]") {

@@ -78,6 +78,17 @@ TEST_CASE("schedule, doctor, trace show and worker are requests of their own", "
   CHECK(simulate.chunks == 3);
   CHECK(simulate.cost == "f=1,bi=1,bw=1,hop=0.5");
   CHECK(simulate.json);
+  const auto of_config = std::get<simulate_config_request>(
+      parse({"simulate", "a.toml", "--set", "parallel.pp=4", "--json", "--trace", "t.json"}));
+  CHECK(of_config.config_path == "a.toml");
+  CHECK(of_config.overrides == std::vector<std::string>{"parallel.pp=4"});
+  CHECK(of_config.json);
+  CHECK(of_config.trace == "t.json");
+  const auto plan = std::get<plan_request>(parse({"plan", "a.toml", "--search", "--set", "cluster.nodes=4"}));
+  CHECK(plan.config_path == "a.toml");
+  CHECK(plan.overrides == std::vector<std::string>{"cluster.nodes=4"});
+  CHECK(plan.search);
+  CHECK_FALSE(plan.json);
   CHECK_FALSE(std::get<doctor_request>(parse({"doctor"})).json);
   CHECK(std::get<trace_show_request>(parse({"trace", "show", "runs/x"})).run_directory == "runs/x");
   const auto worker = std::get<worker_request>(
@@ -94,6 +105,7 @@ TEST_CASE("help, version and the keys go to stdout with exit code 0", "[command_
   };
   CHECK(text({"--version"}).starts_with("troupe 0."));
   CHECK_THAT(text({"--help"}), Contains("schedule") && Contains("doctor") && !Contains("worker "));
+  CHECK(text({"help"}) == text({"--help"}));
   CHECK_THAT(text({"run", "--help"}), Contains("--set KEY=VALUE") && Contains("--dry-run"));
   CHECK_THAT(text({"run", "--help-config"}), Contains("[train]") && Contains("global_batch = 16"));
 }
@@ -119,6 +131,11 @@ TEST_CASE("a command that lacks something or has too much of it is refused in a 
              Contains("--json"));
   CHECK_THAT(complaint({"simulate", "--stages", "4", "--microbatches", "8"}), Contains("--schedule is required"));
   CHECK_THAT(complaint({"simulate", "--schedule", "1f1b", "--microbatches", "8"}), Contains("--stages is required"));
+  CHECK_THAT(complaint({"simulate"}), Contains("needs a CONFIG, or a schedule"));
+  CHECK_THAT(complaint({"simulate", "a.toml", "--stages", "4"}), Contains("--stages") && Contains("CONFIG"));
+  CHECK(complaint({"simulate", "--schedule", "1f1b", "--stages", "4", "--microbatches", "8", "--trace", "t.json"}) ==
+        "--trace goes with a CONFIG");
+  CHECK_THAT(complaint({"plan"}), Contains("CONFIG is required"));
   CHECK_THAT(complaint({"run", "a.toml", "--workers", "fibers"}), Contains("--workers") && Contains("threads"));
   CHECK_THAT(complaint({"run", "a.toml", "--grace", "-5"}), Contains("--grace"));
   CHECK_THAT(complaint({"doctor", "now"}), Contains("now"));

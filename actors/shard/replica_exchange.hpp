@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "actors/shard/step_arrivals.hpp"
+#include "actors/stage/stage.hpp"
+#include "transport/tensor_port.hpp"
+
+namespace troupe {
+
+/// How the replicas of one shard make one gradient of theirs, by messages, while they go on computing: each sends every
+/// other one its part of that one's share of a bucket, adds up its own share in the order of replicas, and sends the
+/// sum back; with ZeRO-1 it updates its share instead and sends the parameters. 2·(n−1)/n of the gradient's bytes leave
+/// each replica, as in a ring, in two hops. Used by one thread, its executor's.
+class replica_exchange {
+public:
+  struct settings {
+    shard_id self;
+    std::uint32_t replicas = 1;
+    bool split_optimizer = false;
+    std::uint32_t epoch = 1, incarnation = 1;
+  };
+  replica_exchange(const settings& s, const stage& model);
+
+  /// A bucket's gradients are complete here: sends the others their parts.
+  status send_parts(stage& model, tensor_port& port, std::uint64_t step, std::size_t bucket);
+  /// Adds up what has arrived, sends sums, takes over those of others. True when nothing of the step is missing.
+  result<bool> advance(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
+  /// After the update, with ZeRO-1: sends this replica's share, as of the beginning of `next_step`.
+  status send_parameters(stage& model, tensor_port& port, std::uint64_t next_step);
+  /// True when the others' shares have been taken over and `step` may begin.
+  result<bool> take_parameters(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
+  void begin_step();
+
+  /// What a message of this exchange must carry; empty for one that has no place here. Any thread.
+  tensor_spec expected(const message_id& id) const;
+
+private:
+  std::uint64_t elements_of(std::size_t bucket, std::uint32_t replica) const {
+    return elements_[bucket * settings_.replicas + replica];
+  }
+  shard_id peer(std::uint32_t replica) const {
+    return {static_cast<std::uint16_t>(replica), settings_.self.stage, settings_.self.shard};
+  }
+  status send(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t to,
+              tensor payload) const;
+  void consume(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t from) const;
+  /// Applies `take` to every cell of the others that has arrived; counts into `taken`.
+  template <class CellOf, class Take>
+  status take_from_others(std::vector<bool>& taken, CellOf cell_of, Take take);
+  bool all_taken(const std::vector<bool>& taken) const;
+
+  settings settings_;
+  std::size_t buckets_ = 0;
+  std::vector<std::uint64_t> elements_;              // [bucket][replica]: of its share
+  std::vector<bool> announced_;                      // [bucket]: our own gradients are complete
+  std::vector<bool> summed_;                         // [bucket]
+  std::vector<bool> sums_taken_, parameters_taken_;  // [bucket][replica]
+  bool parameters_whole_ = true;
+  std::vector<tensor> parts_;
+};
+
+}  // namespace troupe
