@@ -65,14 +65,14 @@ struct config {
     std::int64_t collective_timeout_ms = 60'000;  ///< how long tensor shards wait for the slowest of them
   } recovery;
   struct {
-    std::string preset = "cpu";         ///< a known kind of machine; what follows says what differs, 0: nothing
-    std::int64_t nodes = 0;             ///< 0: as many as the mesh needs
-    std::int64_t devices_per_node = 0;  ///< also the limit of parallel.tp
-    double memory_gib = 0;              ///< of a device
-    double peak_tflops = 0;             ///< of a device, in the number format planned for
-    double achieved = 0;                ///< share of the peak that large matrix products reach
-    double memory_gb_per_s = 0;         ///< of a device, as achieved; so are the links'
-    double inside_gb_per_s = 0, inside_us = 0;    ///< between devices of a node, one way; latency
+    std::string preset = "cpu";                 ///< a known kind of machine; what follows says what differs, 0: nothing
+    std::int64_t nodes = 0;                     ///< 0: as many as the mesh needs
+    std::int64_t devices_per_node = 0;          ///< also the limit of parallel.tp
+    double memory_gib = 0;                      ///< of a device
+    double peak_tflops = 0;                     ///< of a device, in the number format planned for
+    double achieved = 0;                        ///< share of the peak that large matrix products reach
+    double memory_gb_per_s = 0;                 ///< of a device, as achieved; so are the links'
+    double inside_gb_per_s = 0, inside_us = 0;  ///< between devices of a node, one way; latency
     double between_gb_per_s = 0, between_us = 0;  ///< between nodes, for each device
   } cluster;
   struct {
