@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include "runtime/answer.hpp"
 #include "runtime/commands.hpp"
 #include "runtime/planning/plan_reports.hpp"
 
@@ -16,12 +15,7 @@ result<std::string> plan(const plan_request& request) {
 }  // namespace
 
 int plan_command(const plan_request& request, std::ostream& out, std::ostream& err) {
-  const auto text = plan(request);
-  if (text)
-    out << *text;
-  else
-    err << fmt::format("troupe: {}\n", text.error().where);
-  return text ? 0 : 2;
+  return answer(plan(request), out, err);
 }
 
 }  // namespace troupe

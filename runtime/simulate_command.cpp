@@ -7,6 +7,7 @@
 
 #include "actors/schedule/schedule_text.hpp"
 #include "actors/schedule/virtual_time.hpp"
+#include "runtime/answer.hpp"
 #include "runtime/commands.hpp"
 
 namespace troupe {
@@ -89,16 +90,15 @@ std::string to_table(const simulation& s) {
   return text;
 }
 
+result<std::string> text_of(const simulate_request& request) {
+  TROUPE_TRY(const auto done, simulate(request));
+  return request.json ? to_json(done) : to_table(done);
+}
+
 }  // namespace
 
 int simulate_command(const simulate_request& request, std::ostream& out, std::ostream& err) {
-  const auto done = simulate(request);
-  if (!done) {
-    err << fmt::format("troupe: {}\n", done.error().where);
-    return 2;
-  }
-  out << (request.json ? to_json(*done) : to_table(*done));
-  return 0;
+  return answer(text_of(request), out, err);
 }
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/schedule/schedule_text.hpp"
+#include "runtime/answer.hpp"
 #include "runtime/commands.hpp"
 #include "runtime/line_file.hpp"
 #include "runtime/planning/config_plan.hpp"
@@ -118,22 +119,16 @@ step_report report_of(const simulation& s) {
   return report;
 }
 
-result<simulation> simulate_and_trace(const simulate_config_request& request) {
-  TROUPE_TRY(auto done, simulate(request));
+result<std::string> text_of(const simulate_config_request& request) {
+  TROUPE_TRY(const auto done, simulate(request));
   if (!request.trace.empty()) TROUPE_CHECK(replace_file(request.trace, trace_json({report_of(done)})));
-  return done;
+  return request.json ? to_json(done) : to_table(done);
 }
 
 }  // namespace
 
 int simulate_config_command(const simulate_config_request& request, std::ostream& out, std::ostream& err) {
-  const auto done = simulate_and_trace(request);
-  if (!done) {
-    err << fmt::format("troupe: {}\n", done.error().where);
-    return 2;
-  }
-  out << (request.json ? to_json(*done) : to_table(*done));
-  return 0;
+  return answer(text_of(request), out, err);
 }
 
 }  // namespace troupe

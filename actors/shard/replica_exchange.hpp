@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "actors/shard/step_arrivals.hpp"
@@ -27,11 +26,10 @@ public:
   status send_parts(stage& model, tensor_port& port, std::uint64_t step, std::size_t bucket);
   /// Adds up what has arrived, sends sums, takes over those of others. True when nothing of the step is missing.
   result<bool> advance(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
-  /// After the update, with ZeRO-1: sends this replica's share, as of the beginning of `next_step`.
-  status send_parameters(stage& model, tensor_port& port, std::uint64_t next_step);
-  /// True when the others' shares have been taken over and `step` may begin.
-  result<bool> take_parameters(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
-  void begin_step();
+  /// After the update: `step` is the next one, for which ZeRO-1 sends this replica's share of the parameters.
+  status begin_step(stage& model, tensor_port& port, std::uint64_t step);
+  /// With ZeRO-1, takes over the others' shares. True when all parameters are those of `step` and it may run.
+  result<bool> parameters_whole(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
 
   /// What a message of this exchange must carry; empty for one that has no place here. Any thread.
   tensor_spec expected(const message_id& id) const;
@@ -40,24 +38,30 @@ private:
   std::uint64_t elements_of(std::size_t bucket, std::uint32_t replica) const {
     return elements_[bucket * settings_.replicas + replica];
   }
+  /// What goes from the owner of a share to the others.
+  message_kind share_kind() const {
+    return settings_.split_optimizer ? message_kind::replica_parameter : message_kind::reduced_gradient;
+  }
   shard_id peer(std::uint32_t replica) const {
     return {static_cast<std::uint16_t>(replica), settings_.self.stage, settings_.self.shard};
   }
-  status send(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t to,
-              tensor payload) const;
+  void send(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t to,
+            tensor payload) const;
   void consume(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t from) const;
-  /// Applies `take` to every cell of the others that has arrived; counts into `taken`.
-  template <class CellOf, class Take>
-  status take_from_others(std::vector<bool>& taken, CellOf cell_of, Take take);
-  bool all_taken(const std::vector<bool>& taken) const;
+  /// Sends every other replica what this one made of its share of a bucket.
+  void pass_on(tensor_port& port, std::uint64_t step, std::size_t bucket, const tensor& share) const;
+  /// Adds up this replica's share where all parts are there; true when it is done.
+  result<bool> sum(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here, std::size_t bucket);
+  /// Takes over what has arrived of the others' shares; true when nothing is missing.
+  result<bool> take_shares(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
 
   settings settings_;
   std::size_t buckets_ = 0;
-  std::vector<std::uint64_t> elements_;              // [bucket][replica]: of its share
-  std::vector<bool> announced_;                      // [bucket]: our own gradients are complete
-  std::vector<bool> summed_;                         // [bucket]
-  std::vector<bool> sums_taken_, parameters_taken_;  // [bucket][replica]
-  bool parameters_whole_ = true;
+  std::vector<std::uint64_t> elements_;  // [bucket][replica]: of its share
+  std::vector<bool> announced_;          // [bucket]: our own gradients are complete
+  std::vector<bool> summed_;             // [bucket]
+  std::vector<bool> taken_;              // [bucket][replica]: its share, or nothing to take
+  bool first_step_ = true;               // parameters are whole from the start
   std::vector<tensor> parts_;
 };
 

@@ -100,9 +100,8 @@ step_arrivals::cell* shard_executor::cell_of(const arrival& a) {
     case message_kind::replica_gradient:
       return arrivals.part(a.id.micro_batch, a.id.source.replica);
     case message_kind::reduced_gradient:
-      return arrivals.sum(a.id.micro_batch, a.id.source.replica);
     case message_kind::replica_parameter:
-      return arrivals.parameters(a.id.micro_batch, a.id.source.replica);
+      return arrivals.share(a.id.micro_batch, a.id.source.replica);
   }
   return nullptr;
 }
@@ -209,7 +208,7 @@ status shard_executor::run(const action& a) {
 result<shard_executor::outcome> shard_executor::run_next() {
   if (step_ >= granted_ || reported_) return outcome::idle;
   if (cursor_ == 0 && result_.timeline.actions.empty()) {
-    TROUPE_TRY(const bool whole, exchange_.take_parameters(stage_, *port_, step_, arrivals_of(step_)));
+    TROUPE_TRY(const bool whole, exchange_.parameters_whole(stage_, *port_, step_, arrivals_of(step_)));
     if (!whole) return outcome::idle;
     result_.step = step_;
     result_.losses.assign(stage_.last() ? settings_.micro_batches : 0, 0.0F);
@@ -289,8 +288,7 @@ status shard_executor::commit(const update_rule& rule) {
   ++step_;
   cursor_ = 0;
   shared_sent_ = combined_ = reported_ = false;
-  exchange_.begin_step();
-  TROUPE_CHECK(exchange_.send_parameters(stage_, *port_, step_));
+  TROUPE_CHECK(exchange_.begin_step(stage_, *port_, step_));
   result_.timeline.actions.clear();
   progress_.set(step_ < granted_ ? phase::waiting : phase::done, step_, 0);
   return {};

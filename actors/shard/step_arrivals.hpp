@@ -22,8 +22,7 @@ public:
         targets_(s.micro_batches),
         shared_(s.shared_uses),
         parts_(s.buckets * s.replicas),
-        sums_(s.buckets * s.replicas),
-        parameters_(s.buckets * s.replicas),
+        shares_(s.buckets * s.replicas),
         replicas_(s.replicas) {}
 
   struct cell {
@@ -43,13 +42,13 @@ public:
   cell* target(std::uint32_t micro_batch) { return at(targets_, micro_batch); }
   cell* shared(std::size_t index) { return at(shared_, index); }
 
-  /// Of a bucket, from another replica: its part of our share, the sum of its share, its share's parameters.
+  /// Of a bucket, from another replica: its part of our share, and what it made of its own (the sum, or with ZeRO-1 the
+  /// updated parameters).
   cell* part(std::size_t bucket, std::size_t replica) { return at(parts_, bucket, replica); }
-  cell* sum(std::size_t bucket, std::size_t replica) { return at(sums_, bucket, replica); }
-  cell* parameters(std::size_t bucket, std::size_t replica) { return at(parameters_, bucket, replica); }
+  cell* share(std::size_t bucket, std::size_t replica) { return at(shares_, bucket, replica); }
 
   void clear() {
-    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_, &parts_, &sums_, &parameters_})
+    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_, &parts_, &shares_})
       for (auto& c : *cells) c = {};
   }
 
@@ -58,7 +57,7 @@ private:
   cell* at(std::vector<cell>& cells, std::size_t bucket, std::size_t replica) const {
     return replica < replicas_ ? at(cells, bucket * replicas_ + replica) : nullptr;
   }
-  std::vector<cell> activations_, gradients_, targets_, shared_, parts_, sums_, parameters_;
+  std::vector<cell> activations_, gradients_, targets_, shared_, parts_, shares_;
   std::size_t replicas_;
 };
 

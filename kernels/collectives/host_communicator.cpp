@@ -51,9 +51,7 @@ result<std::uint64_t> host_communicator::shared_address(const tensor& t) const {
   if (!t || t.bytes() == 0) return std::uint64_t{0};
   const auto* own = arenas_ + rank() * arena_bytes_;
   if (bytes_of(t) < own || bytes_of(t) + t.bytes() > own + arena_bytes_)
-    return invalid(
-        "a collective between processes was given a tensor that "
-        "does not come from its group's memory");
+    return invalid("a collective between processes was given a tensor that does not come from its group's memory");
   return static_cast<std::uint64_t>(bytes_of(t) - own);
 }
 
@@ -102,9 +100,7 @@ status host_communicator::all_reduce(const tensor& x, reduction how) {
 
 status host_communicator::reduce_scatter(const tensor& whole, const tensor& part) {
   if (!whole || !part || !can_add(whole) || whole.type() != part.type() || whole.elements() != part.elements() * size())
-    return refuse(
-        "reduce_scatter takes f32 or bf16, and a part of one "
-        "member's share of the whole");
+    return refuse("reduce_scatter takes f32 or bf16, and a part of one member's share of the whole");
   return together({operation::reduce_scatter, whole.type(), 0, count_of(whole), 0}, whole, [&] {
     std::array<std::byte*, most_members> all{};
     for (std::uint32_t r = 0; r < size(); ++r) all[r] = shown_by(r);

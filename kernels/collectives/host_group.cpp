@@ -17,16 +17,13 @@ namespace {
 
 status check(const host_group_settings& s) {
   if (s.size >= 1 && s.size <= group::most_members && s.rank < s.size) return {};
-  return invalid(
-      fmt::format("a host group has 1 to {} members and ranks below "
-                  "its size; rank {} of {} is none",
-                  group::most_members, s.rank, s.size));
+  return invalid(fmt::format("a host group has 1 to {} members and ranks below its size; rank {} of {} is none",
+                             group::most_members, s.rank, s.size));
 }
 
 }  // namespace
 
-// --- processes
-// ------------------------------------------------------------------------------------------------------
+// --- processes -------------------------------------------------------------------------------------------------------
 
 result<host_group_segment> host_group_segment::make(std::uint32_t size, std::size_t arena_bytes) {
   TROUPE_CHECK(check({0, size, 1, {}}));
@@ -59,8 +56,7 @@ result<std::unique_ptr<communicator>> join_host_group(int descriptor, const host
   return group::host_communicator::join(std::move(mapped), shared, arenas, std::move(own), settings);
 }
 
-// --- threads
-// --------------------------------------------------------------------------------------------------------
+// --- threads ---------------------------------------------------------------------------------------------------------
 
 struct thread_group::shared {
   group::state members;

@@ -55,9 +55,8 @@ result<place> place::take(state& shared, const host_group_settings& settings, pr
       if (slot.held_by.compare_exchange_strong(seen, mine.me_.now(phase::inside).word())) break;
     } else if (std::chrono::steady_clock::now() > give_up_at) {
       return error{errc::timed_out,
-                   fmt::format("{}: process {} holds its place and is still "
-                               "inside an operation of epoch {}",
-                               name, before.pid, before.epoch),
+                   fmt::format("{}: process {} holds its place and is still inside an operation of epoch {}", name,
+                               before.pid, before.epoch),
                    0};
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

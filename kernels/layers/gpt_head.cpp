@@ -50,13 +50,14 @@ result<tensor> gpt_head::loss_of(layer_call& call, const tensor& logits) const {
     TROUPE_CHECK(call.ops.cross_entropy(logits, targets, call.loss_scale, loss));
     return loss;
   }
+  TROUPE_TRY(auto* group, group_of(call, config_.shards));
   const auto classes = classes_of(config_.shards, config_.vocab);
   TROUPE_TRY(const tensor peaks, tensor::make(call.memory, {dtype::f32, {rows}}));
   TROUPE_TRY(const tensor sums, tensor::make(call.memory, {dtype::f32, {2, rows}}));
   TROUPE_CHECK(call.ops.cross_entropy_peaks(logits, classes, peaks));
-  TROUPE_CHECK(call.group->all_reduce(peaks, reduction::max));
+  TROUPE_CHECK(group->all_reduce(peaks, reduction::max));
   TROUPE_CHECK(call.ops.cross_entropy_sums(logits, classes, targets, peaks, sums));
-  TROUPE_CHECK(call.group->all_reduce(sums));
+  TROUPE_CHECK(group->all_reduce(sums));
   TROUPE_CHECK(call.ops.cross_entropy_gradient(logits, classes, targets, sums, call.loss_scale, loss));
   return loss;
 }

@@ -9,30 +9,30 @@ namespace {
 
 std::int64_t rows_each(const tensor_parallel& tp, std::int64_t rows) { return (rows + tp.size - 1) / tp.size; }
 
-status expect_group(const layer_call& call, const tensor_parallel& tp) {
-  if (call.group && call.group->size() == tp.size && call.group->rank() == tp.rank) return {};
+}  // namespace
+
+result<communicator*> group_of(const layer_call& call, const tensor_parallel& tp) {
+  if (call.group && call.group->size() == tp.size && call.group->rank() == tp.rank) return call.group;
   return invalid("a layer cut over tensor shards was called without its group");
 }
 
-}  // namespace
-
 result<tensor> all_rows(layer_call& call, const tensor_parallel& tp, const tensor& x, const shape& whole) {
   if (!tp.sequence || tp.alone()) return x;
-  TROUPE_CHECK(expect_group(call, tp));
+  TROUPE_TRY(auto* group, group_of(call, tp));
   TROUPE_TRY(tensor y, tensor::make(call.memory, {x.type(), whole}));
-  TROUPE_CHECK(call.group->all_gather(x, y));
+  TROUPE_CHECK(group->all_gather(x, y));
   return y;
 }
 
 result<tensor> sum_of_shards(layer_call& call, const tensor_parallel& tp, tensor partial, const shape& local) {
   if (tp.alone()) return partial;
-  TROUPE_CHECK(expect_group(call, tp));
+  TROUPE_TRY(auto* group, group_of(call, tp));
   if (!tp.sequence) {
-    TROUPE_CHECK(call.group->all_reduce(partial));
+    TROUPE_CHECK(group->all_reduce(partial));
     return partial;
   }
   TROUPE_TRY(tensor y, tensor::make(call.memory, {partial.type(), local}));
-  TROUPE_CHECK(call.group->reduce_scatter(partial, y));
+  TROUPE_CHECK(group->reduce_scatter(partial, y));
   return y;
 }
 

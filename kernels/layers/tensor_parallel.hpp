@@ -15,6 +15,9 @@ struct tensor_parallel {
   bool alone() const noexcept { return size == 1; }
 };
 
+/// The group that a call must bring where layers are cut. Errors: `invalid_argument`.
+result<communicator*> group_of(const layer_call& call, const tensor_parallel& tp);
+
 /// What a parallel region works on: every row of `x`. f32 `whole`. Gathers the rows where they are cut; else `x`.
 result<tensor> all_rows(layer_call& call, const tensor_parallel& tp, const tensor& x, const shape& whole);
 /// What a region leaves behind: the sum of all shards' `partial`, whose place may be reused; of `local` extents.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace troupe::checks {
 
@@ -20,6 +21,32 @@ status matrix(std::string_view operand, const float* data, std::int64_t rows, st
   if (stride < std::max<std::int64_t>(1, columns))
     return invalid(
         fmt::format("gemm: the row stride of {} is {}, expected at least its {} columns", operand, stride, columns));
+  return {};
+}
+
+status embedding_without_positions(std::string_view op, const tensor& tokens, const tensor& token_table,
+                                   const tensor& y) {
+  if (!tokens || tokens.type() != dtype::i32 || tokens.dims().rank() != 2)
+    return differs(op, "tokens", tokens, "i32 [B, S]");
+  if (!token_table || token_table.type() != dtype::f32 || token_table.dims().rank() != 2)
+    return differs(op, "token_table", token_table, "f32 [V, H]");
+  return is(op, "y", y, {dtype::f32, {tokens.dims()[0], tokens.dims()[1], token_table.dims()[1]}});
+}
+
+status inside(std::string_view op, const vocabulary_slice& slice, std::int64_t room) {
+  if (slice.first < 0 || slice.count < 0 || slice.first + slice.count > slice.total || slice.count > room)
+    return invalid(
+        fmt::format("{}: {} classes from {} of {} in a table of {}", op, slice.count, slice.first, slice.total, room));
+  return {};
+}
+
+// Logits f32 [rows, at least slice.count], and vectors over their rows: name, tensor, type, how many a row.
+status sliced(std::string_view op, const tensor& logits, const vocabulary_slice& slice,
+              std::initializer_list<std::tuple<std::string_view, const tensor*, dtype, int>> of_rows) {
+  TROUPE_CHECK(is(op, "logits", logits, dtype::f32));
+  TROUPE_CHECK(inside(op, slice, logits.dims().back()));
+  for (const auto& [name, t, type, times] : of_rows)
+    TROUPE_CHECK(has(op, name, *t, type, times * logits.dims().rows()));
   return {};
 }
 
@@ -74,36 +101,37 @@ status attention(std::string_view op, const tensor& qkv, std::int64_t heads, con
 
 status embedding(std::string_view op, const tensor& tokens, const tensor& token_table, const tensor& position_table,
                  const tensor& y) {
-  if (!tokens || tokens.type() != dtype::i32 || tokens.dims().rank() != 2)
-    return differs(op, "tokens", tokens, "i32 [B, S]");
-  if (!token_table || token_table.type() != dtype::f32 || token_table.dims().rank() != 2)
-    return differs(op, "token_table", token_table, "f32 [V, H]");
-  const auto batch = tokens.dims()[0], sequence = tokens.dims()[1], hidden = token_table.dims()[1];
+  TROUPE_CHECK(embedding_without_positions(op, tokens, token_table, y));
+  const auto sequence = tokens.dims()[1], hidden = token_table.dims()[1];
   if (!position_table || position_table.type() != dtype::f32 || position_table.dims().rank() != 2 ||
       position_table.dims()[0] < sequence || position_table.dims()[1] != hidden)
     return differs(op, "position_table", position_table, fmt::format("f32 [at least {}, {}]", sequence, hidden));
-  return is(op, "y", y, {dtype::f32, {batch, sequence, hidden}});
-}
-
-namespace {
-status inside(std::string_view op, const vocabulary_slice& slice, std::int64_t room) {
-  if (slice.first < 0 || slice.count < 0 || slice.first + slice.count > slice.total || slice.count > room)
-    return invalid(
-        fmt::format("{}: {} classes from {} of {} in a table of {}", op, slice.count, slice.first, slice.total, room));
   return {};
 }
-}  // namespace
 
 status embedding_slice(std::string_view op, const tensor& tokens, const vocabulary_slice& slice,
                        const tensor& token_table, const tensor& position_table, const tensor& y) {
-  TROUPE_CHECK(embedding(op, tokens, token_table,
-                         position_table ? position_table : y.reshaped({y.dims().rows(), y.dims().back()}), y));
+  TROUPE_CHECK(position_table ? embedding(op, tokens, token_table, position_table, y)
+                              : embedding_without_positions(op, tokens, token_table, y));
   return inside(op, slice, token_table.dims()[0]);
 }
 
-status sliced_logits(std::string_view op, const tensor& logits, const vocabulary_slice& slice) {
-  TROUPE_CHECK(is(op, "logits", logits, dtype::f32));
-  return inside(op, slice, logits.dims().back());
+status cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks) {
+  return sliced("cross_entropy_peaks", logits, slice, {{"peaks", &peaks, dtype::f32, 1}});
+}
+
+status cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                          const tensor& peaks, const tensor& sums) {
+  return sliced(
+      "cross_entropy_sums", logits, slice,
+      {{"targets", &targets, dtype::i32, 1}, {"peaks", &peaks, dtype::f32, 1}, {"sums", &sums, dtype::f32, 2}});
+}
+
+status cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                              const tensor& sums, const tensor& loss) {
+  TROUPE_CHECK(sliced("cross_entropy_gradient", logits, slice,
+                      {{"targets", &targets, dtype::i32, 1}, {"sums", &sums, dtype::f32, 2}}));
+  return has("cross_entropy_gradient", "loss", loss, dtype::f32, 1);
 }
 
 status cross_entropy(const tensor& logits, const tensor& targets, const tensor& loss) {

@@ -30,8 +30,12 @@ status embedding(std::string_view op, const tensor& tokens, const tensor& token_
 status embedding_slice(std::string_view op, const tensor& tokens, const vocabulary_slice& slice,
                        const tensor& token_table, const tensor& position_table, const tensor& y);
 status cross_entropy(const tensor& logits, const tensor& targets, const tensor& loss);
-/// Logits f32 [rows, at least slice.count], a slice inside its vocabulary.
-status sliced_logits(std::string_view op, const tensor& logits, const vocabulary_slice& slice);
+/// The three parts of a cross-entropy over shards.
+status cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks);
+status cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                          const tensor& peaks, const tensor& sums);
+status cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
+                              const tensor& sums, const tensor& loss);
 status adamw(const adamw_args& args, const tensor& parameter, const tensor& gradient, const tensor& moment1,
              const tensor& moment2);
 status copy(const tensor& from, const tensor& to);

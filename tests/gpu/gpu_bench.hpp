@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "kernels/ops/backend.hpp"
+#include "random_tensors.hpp"
 
 /// The GPU's backend where one answers; else says that the test was skipped.
 inline std::unique_ptr<troupe::backend> gpu_or_skip() {
@@ -22,25 +22,12 @@ inline std::unique_ptr<troupe::backend> gpu_or_skip() {
 }
 
 /// A GPU's backend beside a CPU's, and random host tensors to feed both. Empty where there is no GPU.
-struct gpu_bench {
+struct gpu_bench : random_tensors {
   using tensors = std::vector<troupe::tensor>;
   using operation = std::function<troupe::status(troupe::backend&, const tensors&)>;
 
   explicit operator bool() const { return gpu != nullptr; }
 
-  troupe::tensor make(troupe::shape dims, troupe::dtype type = troupe::dtype::f32) {
-    return troupe::tensor::make(host, {type, dims}).value();
-  }
-  troupe::tensor uniform(troupe::shape dims, float low = -1, float high = 1) {
-    auto t = make(dims);
-    for (auto& v : t.values<float>()) v = std::uniform_real_distribution<float>(low, high)(random);
-    return t;
-  }
-  troupe::tensor indices(troupe::shape dims, std::int32_t limit) {
-    auto t = make(dims, troupe::dtype::i32);
-    for (auto& v : t.values<std::int32_t>()) v = std::uniform_int_distribution<std::int32_t>(0, limit - 1)(random);
-    return t;
-  }
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   }
@@ -99,7 +86,5 @@ struct gpu_bench {
 
   std::unique_ptr<troupe::backend> cpu = std::move(troupe::make_cpu_backend()).value();
   std::unique_ptr<troupe::backend> gpu = gpu_or_skip();
-  troupe::buffer_pool host{troupe::host_memory()};
   troupe::buffer_pool device{gpu ? gpu->memory() : troupe::host_memory()};
-  std::mt19937 random{11};
 };

@@ -14,15 +14,8 @@ namespace {
 constexpr std::size_t steps = 20;
 
 trajectory train(const scratch_folder& scratch, std::vector<std::string> keys) {
-  static int count = 0;
-  const auto directory = scratch / fmt::format("run-{}", ++count);
   keys.insert(keys.begin(), {"model.heads=4", fmt::format("train.steps={}", steps)});
-  const auto end = run(scratch.troupe_run(directory, keys));
-  INFO(end.err);
-  REQUIRE(end.code == 0);
-  auto figures = read_trajectory(directory);
-  REQUIRE(figures.loss_bits.size() == steps);
-  return figures;
+  return troupe::whole::train(scratch, keys, steps);
 }
 
 std::vector<std::string> mesh_keys(int pp, int dp, int tp) {

@@ -11,16 +11,8 @@ namespace {
 
 constexpr std::size_t steps = 20;
 
-/// The figures of one run of the tiny GPT; fails the test when the run does.
 trajectory train(const scratch_folder& scratch, const std::vector<std::string>& keys) {
-  static int count = 0;
-  const auto directory = scratch / fmt::format("run-{}", ++count);
-  const auto end = run(scratch.troupe_run(directory, keys));
-  INFO(end.err);
-  REQUIRE(end.code == 0);
-  auto figures = read_trajectory(directory);
-  REQUIRE(figures.loss_bits.size() == steps);
-  return figures;
+  return troupe::whole::train(scratch, keys, steps);
 }
 
 trajectory reference(const scratch_folder& scratch, bool tied) {

@@ -103,6 +103,17 @@ std::vector<std::string> with_keys(std::vector<std::string> words, const std::ve
   return words;
 }
 
+trajectory train(const scratch_folder& scratch, const std::vector<std::string>& keys, std::size_t steps) {
+  static int count = 0;
+  const auto directory = scratch / fmt::format("trained-{}", ++count);
+  const auto end = run(scratch.troupe_run(directory, keys));
+  if (end.code != 0) throw std::runtime_error(fmt::format("the run ended with code {}: {}", end.code, end.err));
+  auto figures = read_trajectory(directory);
+  if (figures.loss_bits.size() != steps)
+    throw std::runtime_error(fmt::format("{} steps in place of {}", figures.loss_bits.size(), steps));
+  return figures;
+}
+
 std::string troupe_program() { return TROUPE_PROGRAM; }
 
 std::vector<std::string> shared_memory_watch::all() {

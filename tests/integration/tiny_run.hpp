@@ -34,6 +34,10 @@ private:
 /// `words[0]` with `keys` as --set options.
 std::vector<std::string> with_keys(std::vector<std::string> words, const std::vector<std::string>& keys);
 
+/// The figures of one run of the tiny GPT with these keys; fails the test where the run does, or is not of `steps`
+/// steps.
+trajectory train(const scratch_folder& scratch, const std::vector<std::string>& keys, std::size_t steps);
+
 /// The program under test.
 std::string troupe_program();
 

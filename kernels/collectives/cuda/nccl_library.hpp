@@ -6,8 +6,7 @@
 
 namespace troupe::group {
 
-/// NCCL's functions that we use. The library is opened at the first need, not linked: loading its 200 MB is for those
-/// who have a GPU.
+/// NCCL's functions that we use. See `dynamic_library`.
 struct nccl_library {
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init_rank = nullptr;

@@ -43,10 +43,8 @@ TROUPE_VECTORISED double finish_rows(float* logits, std::int64_t rows, std::int6
 }  // namespace
 
 status cpu_backend::cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks) {
-  constexpr auto op = "cross_entropy_peaks";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_peaks(logits, slice, peaks));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "peaks", peaks, dtype::f32, rows));
   if (slice.count == 0) return fill(peaks, -INFINITY);
   find_peaks(logits.data<float>(), rows, logits.dims().back(), slice.count, peaks.data<float>());
   return {};
@@ -54,13 +52,9 @@ status cpu_backend::cross_entropy_peaks(const tensor& logits, const vocabulary_s
 
 status cpu_backend::cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
                                        const tensor& peaks, const tensor& sums) {
-  constexpr auto op = "cross_entropy_sums";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_sums(logits, slice, targets, peaks, sums));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "targets", targets, dtype::i32, rows));
-  TROUPE_CHECK(checks::has(op, "peaks", peaks, dtype::f32, rows));
-  TROUPE_CHECK(checks::has(op, "sums", sums, dtype::f32, 2 * rows));
-  TROUPE_CHECK(checks::below(op, "target", targets, slice.total));
+  TROUPE_CHECK(checks::below("cross_entropy_sums", "target", targets, slice.total));
   exponentiate_rows(logits.data<float>(), rows, logits.dims().back(), slice, targets.data<std::int32_t>(),
                     peaks.data<float>(), sums.data<float>());
   return {};
@@ -68,12 +62,8 @@ status cpu_backend::cross_entropy_sums(const tensor& logits, const vocabulary_sl
 
 status cpu_backend::cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
                                            const tensor& sums, float scale, const tensor& loss) {
-  constexpr auto op = "cross_entropy_gradient";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_gradient(logits, slice, targets, sums, loss));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "targets", targets, dtype::i32, rows));
-  TROUPE_CHECK(checks::has(op, "sums", sums, dtype::f32, 2 * rows));
-  TROUPE_CHECK(checks::has(op, "loss", loss, dtype::f32, 1));
   const double losses = finish_rows(logits.data<float>(), rows, logits.dims().back(), slice,
                                     targets.data<std::int32_t>(), sums.data<float>(), scale);
   *loss.data<float>() = static_cast<float>(scale * losses);

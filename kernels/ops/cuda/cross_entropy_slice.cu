@@ -47,41 +47,33 @@ __global__ void finish_rows(float* logits, std::int64_t rows, std::int64_t strid
 }  // namespace
 
 status cuda_backend::cross_entropy_peaks(const tensor& logits, const vocabulary_slice& slice, const tensor& peaks) {
-  constexpr auto op = "cross_entropy_peaks";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_peaks(logits, slice, peaks));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "peaks", peaks, dtype::f32, rows));
-  return launch(op, stream_, find_peaks, blocks_for(rows, 1), threads_per_block, 0, logits.data<float>(),
-                logits.dims().back(), slice.count, peaks.data<float>());
+  return launch("cross_entropy_peaks", stream_, find_peaks, blocks_for(rows, 1), threads_per_block, 0,
+                logits.data<float>(), logits.dims().back(), slice.count, peaks.data<float>());
 }
 
 status cuda_backend::cross_entropy_sums(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
                                         const tensor& peaks, const tensor& sums) {
-  constexpr auto op = "cross_entropy_sums";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_sums(logits, slice, targets, peaks, sums));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "targets", targets, dtype::i32, rows));
-  TROUPE_CHECK(checks::has(op, "peaks", peaks, dtype::f32, rows));
-  TROUPE_CHECK(checks::has(op, "sums", sums, dtype::f32, 2 * rows));
   TROUPE_CHECK(expect_below(checked_indices::cross_entropy_target, targets, slice.total));
-  return launch(op, stream_, exponentiate_rows, blocks_for(rows, 1), threads_per_block, 0, logits.data<float>(), rows,
-                logits.dims().back(), slice, targets.data<std::int32_t>(), peaks.data<float>(), sums.data<float>());
+  return launch("cross_entropy_sums", stream_, exponentiate_rows, blocks_for(rows, 1), threads_per_block, 0,
+                logits.data<float>(), rows, logits.dims().back(), slice, targets.data<std::int32_t>(),
+                peaks.data<float>(), sums.data<float>());
 }
 
 status cuda_backend::cross_entropy_gradient(const tensor& logits, const vocabulary_slice& slice, const tensor& targets,
                                             const tensor& sums, float scale, const tensor& loss) {
-  constexpr auto op = "cross_entropy_gradient";
-  TROUPE_CHECK(checks::sliced_logits(op, logits, slice));
+  TROUPE_CHECK(checks::cross_entropy_gradient(logits, slice, targets, sums, loss));
   const auto rows = logits.dims().rows();
-  TROUPE_CHECK(checks::has(op, "targets", targets, dtype::i32, rows));
-  TROUPE_CHECK(checks::has(op, "sums", sums, dtype::f32, 2 * rows));
-  TROUPE_CHECK(checks::has(op, "loss", loss, dtype::f32, 1));
   TROUPE_TRY(float* scratch, scratch_.floats(2 * (rows + most_parts)));  // of f64
   auto* losses = reinterpret_cast<double*>(scratch);
-  TROUPE_CHECK(launch(op, stream_, finish_rows, blocks_for(rows, 1), threads_per_block, 0, logits.data<float>(), rows,
-                      logits.dims().back(), slice, targets.data<std::int32_t>(), sums.data<float>(), scale, losses));
+  TROUPE_CHECK(launch("cross_entropy_gradient", stream_, finish_rows, blocks_for(rows, 1), threads_per_block, 0,
+                      logits.data<float>(), rows, logits.dims().back(), slice, targets.data<std::int32_t>(),
+                      sums.data<float>(), scale, losses));
   return sum_all(
-      op, stream_, rows, losses + rows, [losses] __device__(std::int64_t i) { return losses[i]; },
+      "cross_entropy_gradient", stream_, rows, losses + rows, [losses] __device__(std::int64_t i) { return losses[i]; },
       [loss = loss.data<float>(), scale] __device__(double sum) { *loss = static_cast<float>(scale * sum); });
 }
 

@@ -1,9 +1,10 @@
 #include "kernels/ops/cuda/cublas_sgemm.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <utility>
+
+#include "kernels/ops/cuda/dynamic_library.hpp"
 
 namespace troupe {
 
@@ -26,21 +27,15 @@ struct functions {
 
 result<functions> open_library() {
   const auto name = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: its handles may live to the end
-  if (!library) return invalid(fmt::format("loading cuBLAS: {}", dlerror()));
+  TROUPE_TRY(auto opened, dynamic_library::open("cuBLAS", {name.c_str()}));
   functions f;
-  bool complete = true;
-  const auto find = [&](auto& function, const char* symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
-    complete = complete && function != nullptr;
-  };
-  find(f.create, TROUPE_NAME_OF(cublasCreate));
-  find(f.destroy, TROUPE_NAME_OF(cublasDestroy));
-  find(f.set_stream, TROUPE_NAME_OF(cublasSetStream));
-  find(f.set_workspace, TROUPE_NAME_OF(cublasSetWorkspace));
-  find(f.set_math_mode, TROUPE_NAME_OF(cublasSetMathMode));
-  find(f.sgemm, TROUPE_NAME_OF(cublasSgemm_64));
-  if (!complete) return invalid(fmt::format("loading cuBLAS: {} lacks a function that Troupe needs", name));
+  opened.find(f.create, TROUPE_NAME_OF(cublasCreate));
+  opened.find(f.destroy, TROUPE_NAME_OF(cublasDestroy));
+  opened.find(f.set_stream, TROUPE_NAME_OF(cublasSetStream));
+  opened.find(f.set_workspace, TROUPE_NAME_OF(cublasSetWorkspace));
+  opened.find(f.set_math_mode, TROUPE_NAME_OF(cublasSetMathMode));
+  opened.find(f.sgemm, TROUPE_NAME_OF(cublasSgemm_64));
+  TROUPE_CHECK(opened.complete());
   return f;
 }
 

@@ -2,36 +2,21 @@
 
 #include <algorithm>
 #include <bit>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "kernels/ops/backend.hpp"
+#include "random_tensors.hpp"
 #include "reference.hpp"
 
 /// A CPU backend with tensors to feed it and comparisons for what comes back.
-struct op_bench {
+struct op_bench : random_tensors {
   std::unique_ptr<troupe::backend> ops = std::move(troupe::make_cpu_backend()).value();
-  troupe::buffer_pool pool{troupe::host_memory()};
-  std::mt19937 random{7};
 
-  troupe::tensor make(troupe::shape dims, troupe::dtype type = troupe::dtype::f32) {
-    return troupe::tensor::make(pool, {type, dims}).value();
-  }
   troupe::tensor filled(troupe::shape dims, float value) {
     auto t = make(dims);
     std::ranges::fill(t.values<float>(), value);
-    return t;
-  }
-  troupe::tensor uniform(troupe::shape dims, float low = -1.0F, float high = 1.0F) {
-    auto t = make(dims);
-    for (auto& v : t.values<float>()) v = std::uniform_real_distribution<float>(low, high)(random);
-    return t;
-  }
-  troupe::tensor indices(troupe::shape dims, std::int32_t limit) {
-    auto t = make(dims, troupe::dtype::i32);
-    for (auto& v : t.values<std::int32_t>()) v = std::uniform_int_distribution<std::int32_t>(0, limit - 1)(random);
     return t;
   }
   troupe::tensor duplicate(const troupe::tensor& t) {
