@@ -82,6 +82,11 @@ private:
 result<std::unique_ptr<cluster_head>> cluster_head::start(cluster_settings settings, run_listener& listener,
                                                           std::span<progress_cell> cells, process_launcher* launcher,
                                                           shard_factory factory) {
+  if (settings.split.size() != settings.extents.stages || settings.plan.stages != settings.extents.stages ||
+      cells.size() != settings.extents.size())
+    return invalid(fmt::format(
+        "a mesh of {} stages and {} shards was given a split of {}, a schedule of {} and {} cells",
+        settings.extents.stages, settings.extents.size(), settings.split.size(), settings.plan.stages, cells.size()));
   auto head = std::make_unique<caf_head>(std::move(settings), listener, cells, launcher, std::move(factory));
   TROUPE_CHECK(head->publish());
   return std::unique_ptr<cluster_head>(std::move(head));

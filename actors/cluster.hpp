@@ -96,7 +96,8 @@ class cluster_head {
 public:
   /// Starts the supervisor and opens its port. `cells` has one progress cell a shard. With processes, `launcher` starts
   /// the workers; with threads, `factory` makes the shards here. All references must outlive the head.
-  /// Errors: `invalid_argument` (the port is in use: says which key to change).
+  /// Errors: `invalid_argument` (the port is in use: says which key to change; extents, split, schedule and cells that
+  /// do not fit each other).
   static result<std::unique_ptr<cluster_head>> start(cluster_settings settings, run_listener& listener,
                                                      std::span<progress_cell> cells, process_launcher* launcher,
                                                      shard_factory factory);

@@ -152,6 +152,25 @@ shard_factory make_shard_factory(std::vector<model_definition> models, port_sour
   return [models = std::move(models), ports](const shard_assignment& a) { return make_shard(models, ports, a); };
 }
 
+cluster_settings cluster_of(const config& c, const model_plan& plan, const run_key& key) {
+  cluster_settings s;
+  s.config = to_toml(c);
+  s.run_key = to_hex(key);
+  s.port = static_cast<std::uint16_t>(c.transport.control_port);
+  s.processes = c.parallel.workers == "processes";
+  s.extents = mesh_of(c);
+  s.split = plan.split;
+  s.plan = plan.plan;
+  s.steps = static_cast<std::uint64_t>(c.train.steps);
+  s.target_rows = plan.target_rows * plan.micro_batches * c.parallel.dp;
+  s.clip = static_cast<float>(c.train.clip);
+  s.learning_rate = [c](std::uint64_t step) { return learning_rate_at(c, step); };
+  s.heartbeat = std::chrono::milliseconds(c.recovery.heartbeat_ms);
+  s.start_timeout = std::chrono::milliseconds(c.recovery.start_timeout_ms);
+  s.grace = std::chrono::milliseconds(c.recovery.grace_ms);
+  return s;
+}
+
 float learning_rate_at(const config& c, std::uint64_t step) {
   const auto& t = c.train;
   const auto warmup = static_cast<std::uint64_t>(t.warmup_steps);

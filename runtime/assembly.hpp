@@ -44,6 +44,9 @@ struct port_source {
 /// Makes shards from their assignment. Called on the shards' threads, several at once.
 shard_factory make_shard_factory(std::vector<model_definition> models, port_source ports);
 
+/// What the head's actors need to know of such a run.
+cluster_settings cluster_of(const config& c, const model_plan& plan, const run_key& key);
+
 /// The learning rate of step `step`: linear warm-up, then constant or cosine decay.
 float learning_rate_at(const config& c, std::uint64_t step);
 

@@ -37,25 +37,6 @@ void say_what_is_padded(const config& c) {
                c.model.vocab, rows, c.parallel.tp, rows - c.model.vocab);
 }
 
-cluster_settings cluster_of(const config& c, const model_plan& plan, const run_key& key) {
-  cluster_settings s;
-  s.config = to_toml(c);
-  s.run_key = to_hex(key);
-  s.port = static_cast<std::uint16_t>(c.transport.control_port);
-  s.processes = c.parallel.workers == "processes";
-  s.extents = mesh_of(c);
-  s.split = plan.split;
-  s.plan = plan.plan;
-  s.steps = static_cast<std::uint64_t>(c.train.steps);
-  s.target_rows = plan.target_rows * plan.micro_batches * c.parallel.dp;
-  s.clip = static_cast<float>(c.train.clip);
-  s.learning_rate = [c](std::uint64_t step) { return learning_rate_at(c, step); };
-  s.heartbeat = std::chrono::milliseconds(c.recovery.heartbeat_ms);
-  s.start_timeout = std::chrono::milliseconds(c.recovery.start_timeout_ms);
-  s.grace = std::chrono::milliseconds(c.recovery.grace_ms);
-  return s;
-}
-
 // Remembers the first and the last loss for the closing words; passes everything on.
 class closing_words final : public run_listener {
 public:

@@ -62,7 +62,7 @@ void speed(bench::report& out, const std::string& program, const std::string& wo
     ones.push_back(tokens_per_second(program, folder, "0", 1, workers));
     twos.push_back(tokens_per_second(program, folder, "0-1", 2, workers));
     ratios.push_back(twos.back() / ones.back());
-    limits.push_back(each_of_two(program, folder, workers) / ones.back());
+    if (workers == "processes") limits.push_back(each_of_two(program, folder, workers) / ones.back());
   }
   fs::remove_all(folder);
   fs::remove(folder.string() + ".toml");
@@ -71,7 +71,7 @@ void speed(bench::report& out, const std::string& program, const std::string& wo
   out.add("pp=2, two cores, m=8, 1f1b, " + workers, bench::median(twos), "tokens/s");
   out.add("pp=2 over pp=1, share of the ideal 2m/(m+1) = 1.778, " + workers, bench::median(ratios) / ideal, "x",
           bench::report::demand::at_least, 0.92);
-  out.add("each of two pp=1 runs at once, over one alone, " + workers, bench::median(limits), "x");
+  if (!limits.empty()) out.add("each of two pp=1 runs at once, over one alone, " + workers, bench::median(limits), "x");
 }
 
 struct silent final : run_listener {
@@ -83,26 +83,21 @@ run_outcome run_in_threads(const config& c) {
   const auto models = builtin_models();
   auto plan = plan_model(c, models);
   if (!plan) return {2, plan.error().where, {}};
-  cluster_settings s;
-  s.config = to_toml(c);
-  s.processes = false;
-  s.split = plan->split;
-  s.plan = plan->plan;
-  s.steps = 2;
-  s.target_rows = plan->target_rows * plan->micro_batches;
-  s.learning_rate = [](std::uint64_t) { return 1e-3F; };
-  std::vector<progress_cell> cells(plan->split.size());
+  auto s = cluster_of(c, *plan, {});
+  std::vector<progress_cell> cells(s.extents.size());
   in_process_exchange exchange;
   silent nobody;
-  auto head = cluster_head::start(s, nobody, cells, nullptr, make_shard_factory(models, {&exchange, nullptr, {}}));
+  auto head =
+      cluster_head::start(std::move(s), nobody, cells, nullptr, make_shard_factory(models, {&exchange, nullptr, {}}));
   if (!head) return {3, head.error().where, {}};
   (*head)->begin();
   return (*head)->wait();
 }
 
 void memory(bench::report& out, const std::string& schedule_name) {
-  auto loaded = load_config("", {"parallel.pp=4", "parallel.oversubscribe=true", "parallel.schedule=" + schedule_name,
-                                 "train.steps=2", "train.global_batch=8", "train.micro_batch=1", "model.layers=4"});
+  auto loaded = load_config("", {"parallel.pp=4", "parallel.oversubscribe=true", "parallel.workers=threads",
+                                 "parallel.schedule=" + schedule_name, "train.steps=2", "train.global_batch=8",
+                                 "train.micro_batch=1", "model.layers=4"});
   if (!loaded) return fmt::print(stderr, "{}\n", loaded.error().where);
   const auto outcome = run_in_threads(loaded->values);
   if (outcome.exit_code != 0) return fmt::print(stderr, "{}\n", outcome.text);
