@@ -117,3 +117,24 @@ TEST_CASE("a measured bubble is the idle share of stages times makespan", "[supe
   CHECK(measured_bubble(t) == Approx(1 - 14.0 / 20));
   CHECK(measured_bubble({}) == 0);
 }
+
+TEST_CASE("a head refuses extents that its split, schedule or cells do not fit, and starts nothing", "[supervisor]") {
+  struct : run_listener {
+    void step_committed(const step_report&) override {}
+    void event(const run_event&) override {}
+  } nobody;
+  std::vector<progress_cell> three(3), two(2);
+  const auto refused = [&](cluster_settings s, std::span<progress_cell> cells) {
+    s.processes = false;
+    const auto head = cluster_head::start(std::move(s), nobody, cells, nullptr, {});
+    return !head && head.error().code == errc::invalid_argument;
+  };
+  CHECK(refused(three_stages(), two));
+  auto split = three_stages(), plan = three_stages(), replicas = three_stages();
+  split.split = {1, 2};
+  plan.plan = make_1f1b({2, 2});
+  replicas.extents.replicas = 2;
+  CHECK(refused(split, three));
+  CHECK(refused(plan, three));
+  CHECK(refused(replicas, three));
+}
