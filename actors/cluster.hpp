@@ -25,6 +25,7 @@ namespace troupe {
 struct shard_assignment {
   shard_id shard;
   std::uint32_t epoch = 1, incarnation = 1;
+  std::uint64_t first_step = 0;  ///< the open one, with which it begins
   std::string config;
   stage_split split;
 };
@@ -34,6 +35,8 @@ struct shard_parts {
   std::unique_ptr<communicator> group;  ///< the stage's tensor shards, where it has several
   std::unique_ptr<backend> ops;
   std::unique_ptr<stage> model;
+  std::unique_ptr<stage> copy;  ///< of the shard whose state this one keeps, where it isn't its own replica
+  bool keeps_copies = false;    ///< what a lost peer needs to begin again is kept
   std::vector<action> plan;
   std::uint32_t micro_batches = 1;  ///< of one replica
   mesh extents;
@@ -76,6 +79,8 @@ struct cluster_settings {
   std::function<float(std::uint64_t step)> learning_rate;
   std::uint32_t grant_ahead = 4;  ///< steps that may run beyond the last commit
   std::chrono::milliseconds heartbeat{500}, start_timeout{30'000}, grace{2'000};
+  std::uint32_t max_restarts = 3;  ///< deaths within `restart_window` that are borne
+  std::chrono::milliseconds restart_window{600'000};
 };
 
 struct run_outcome {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "transport/tensor_message.hpp"
 
@@ -23,6 +24,20 @@ struct mesh {
   /// The tensor shards of one stage of one replica.
   constexpr std::uint32_t groups() const noexcept { return stages * replicas; }
   constexpr std::uint32_t group_of(shard_id id) const noexcept { return id.replica * stages + id.stage; }
+
+  /// The peer that keeps a copy of a shard's state: with replicas the next one, else the same shard of the next stage.
+  /// Nobody where there is just one stage and one replica.
+  constexpr std::optional<shard_id> buddy_of(shard_id id) const noexcept { return around(id, 1); }
+  /// Whose state `id` keeps: the inverse of `buddy_of`.
+  constexpr std::optional<shard_id> ward_of(shard_id id) const noexcept { return around(id, -1); }
+
+private:
+  constexpr std::optional<shard_id> around(shard_id id, int by) const noexcept {
+    const auto next = [by](std::uint32_t i, std::uint32_t n) { return static_cast<std::uint16_t>((i + n + by) % n); };
+    if (replicas > 1) return shard_id{next(id.replica, replicas), id.stage, id.shard};
+    if (stages > 1) return shard_id{id.replica, next(id.stage, stages), id.shard};
+    return std::nullopt;
+  }
 };
 
 }  // namespace troupe

@@ -86,12 +86,23 @@ result<shard_parts> make_shard(const std::vector<model_definition>& models, cons
   s.split_optimizer = c.parallel.zero == 1;
   s.recompute = c.train.recompute == "full";
   s.bucket_elements = c.parallel.bucket_kib * 1024 / static_cast<std::int64_t>(sizeof(float));
+  const auto ward = c.recovery.replicate == "buddy" ? extents.ward_of(a.shard) : std::nullopt;
+  parts.keeps_copies = ward.has_value();
+  parts.split_optimizer = s.split_optimizer && extents.replicas > 1;
+  if (ward && (extents.replicas == 1 || parts.split_optimizer)) {
+    TROUPE_TRY(auto again, plan_model(c, models, a.shard.shard));
+    auto of_ward = s;
+    of_ward.stage = ward->stage;
+    of_ward.replica = ward->replica;
+    TROUPE_TRY(auto copy,
+               stage::make(std::move(again.layers), a.split, table, again.specs.front(), *parts.ops, of_ward));
+    parts.copy = std::make_unique<stage>(std::move(copy));
+  }
   TROUPE_TRY(auto built, stage::make(std::move(plan.layers), a.split, table, plan.specs.front(), *parts.ops, s));
   parts.model = std::make_unique<stage>(std::move(built));
   parts.plan = plan.plan.actions[a.shard.stage];
   parts.micro_batches = plan.micro_batches;
   parts.extents = extents;
-  parts.split_optimizer = s.split_optimizer && extents.replicas > 1;
   parts.steps = static_cast<std::uint64_t>(c.train.steps);
   if (parts.model->first() || parts.model->last()) {
     TROUPE_TRY(parts.data, plan.definition.data(settings_of(c)));
@@ -166,6 +177,8 @@ cluster_settings cluster_of(const config& c, const model_plan& plan, const run_k
   s.clip = static_cast<float>(c.train.clip);
   s.learning_rate = [c](std::uint64_t step) { return learning_rate_at(c, step); };
   s.heartbeat = std::chrono::milliseconds(c.recovery.heartbeat_ms);
+  s.max_restarts = static_cast<std::uint32_t>(c.recovery.max_restarts);
+  s.restart_window = std::chrono::seconds(c.recovery.window_s);
   s.start_timeout = std::chrono::milliseconds(c.recovery.start_timeout_ms);
   s.grace = std::chrono::milliseconds(c.recovery.grace_ms);
   return s;

@@ -59,6 +59,9 @@ struct config {
     std::int64_t print_every = 10;  ///< plain progress lines, steps
   } observe;
   struct {
+    std::string replicate = "buddy";  ///< buddy: a peer keeps a copy of each shard's state; off
+    std::int64_t max_restarts = 10;   ///< deaths within the window that are borne
+    std::int64_t window_s = 600;
     std::int64_t grace_ms = 2'000;                ///< between asking a worker to end and killing it
     std::int64_t heartbeat_ms = 500;              ///< ping interval; ten missed in a row are a death
     std::int64_t start_timeout_ms = 30'000;       ///< from the start of a worker to its first word

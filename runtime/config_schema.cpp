@@ -112,6 +112,12 @@ std::vector<config_key> make_schema() {
       {"observe.print_every", TROUPE_FIELD(observe.print_every), between(1, most_steps), "steps",
        "between two plain progress lines, where there is no terminal"},
 
+      {"recovery.replicate", TROUPE_FIELD(recovery.replicate), one_of({"buddy", "off"}), "",
+       "buddy: a peer keeps a copy of each shard's state, and who is lost goes on from there; off: all begin again"},
+      {"recovery.max_restarts", TROUPE_FIELD(recovery.max_restarts), between(0, 1e6), "deaths",
+       "within the window that are borne; one more ends the run"},
+      {"recovery.window_s", TROUPE_FIELD(recovery.window_s), between(1, 1e7), "s",
+       "in which deaths are counted against max_restarts"},
       {"recovery.grace_ms", TROUPE_FIELD(recovery.grace_ms), between(0, most_ms), "ms",
        "between asking a worker to end and killing it"},
       {"recovery.heartbeat_ms", TROUPE_FIELD(recovery.heartbeat_ms), between(10, most_ms), "ms",

@@ -20,6 +20,12 @@ static std::string_view name_of(message_kind kind) {
       return "reduced gradient";
     case message_kind::replica_parameter:
       return "replica's parameters";
+    case message_kind::final_gradient:
+      return "final gradient";
+    case message_kind::owned_state:
+      return "owned state";
+    case message_kind::kept_state:
+      return "kept state";
   }
   return "unknown kind";
 }

@@ -55,8 +55,8 @@ public:
   virtual const port_address& address() const noexcept = 0;
 
   /// Starts the handshake with `peer`, repeated until `handshake_timeout`; then `peer_ready` or `peer_failed`. (In
-  /// process there is no deadline.) Ignored while a connection stands: the last one must have failed or closed. Both
-  /// sides call it. `credits` is how many messages the peer may have unconsumed here.
+  /// process there is no deadline.) Ignored while a connection stands: the last one must have failed, closed, or been
+  /// abandoned. Both sides call it. `credits` is how many messages the peer may have unconsumed here.
   virtual void connect(shard_id peer, port_address where, std::uint32_t credits) = 0;
   /// Sends a contiguous host tensor to `id.destination`, which must be connected (else it is counted as foreign and
   /// dropped, with `peer_failed` already given); before the handshake is done it waits. The bytes must not change until

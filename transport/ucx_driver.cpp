@@ -50,7 +50,8 @@ void ucx_driver::run(port_command& c) {
     case port_command::kind::disconnect:
       return engine_->disconnect(c.more->peer);
     case port_command::kind::abandon:
-      return engine_->abandon(c.more->peer, c.more->why);
+      engine_->abandon(c.more->peer, c.more->why);
+      return engine_->settle();  // the next command may connect to the peer's successor
   }
 }
 

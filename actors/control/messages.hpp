@@ -23,6 +23,7 @@ typename Inspector::result_type inspect(Inspector& f, shard_id& x) {
 
 struct worker_assignment {  ///< supervisor to worker: what to host
   std::uint32_t epoch = 0, incarnation = 0;
+  std::uint64_t first_step = 0;      ///< that is open: where the shards begin
   std::string config;                ///< resolved TOML
   std::vector<std::uint64_t> split;  ///< layers per stage
   std::uint32_t stages = 1, replicas = 1, tensor_shards = 1;
@@ -51,11 +52,21 @@ struct worker_joined {  ///< worker to supervisor: a process is there
 
 struct peer_address {
   shard_id peer;
+  std::uint32_t incarnation = 0;
+  std::uint32_t port = 0;    ///< counts the ports of this incarnation
+  bool takes_state = false;  ///< it begins with what its buddy holds for it
   std::vector<std::uint8_t> address;
 };
+/// Everyone who is there. A shard connects to the peers that have a port it does not know yet.
 struct connect_peers {
   std::uint32_t epoch = 0;
   std::vector<peer_address> peers;
+};
+/// These shards are lost. Who had one as a peer opens a new port: a process that was killed inside a write to shared
+/// memory can leave the old one deaf. Everyone answers.
+struct peers_lost {
+  std::uint32_t epoch = 0;
+  std::vector<shard_id> shards;
 };
 struct step_grant {
   std::uint64_t end = 0;
@@ -71,8 +82,9 @@ struct arrivals_waiting {};  ///< local: the inbox is no longer empty
 struct run_next_action {};   ///< local, to itself
 
 using shard_actor =
-    caf::typed_actor<caf::reacts_to<connect_peers>, caf::reacts_to<step_grant>, caf::reacts_to<step_commit>,
-                     caf::reacts_to<stop_shard>, caf::reacts_to<arrivals_waiting>, caf::reacts_to<run_next_action>>;
+    caf::typed_actor<caf::reacts_to<connect_peers>, caf::reacts_to<peers_lost>, caf::reacts_to<step_grant>,
+                     caf::reacts_to<step_commit>, caf::reacts_to<stop_shard>, caf::reacts_to<arrivals_waiting>,
+                     caf::reacts_to<run_next_action>>;
 
 struct shard_ready {
   shard_id shard;
@@ -80,9 +92,21 @@ struct shard_ready {
   std::vector<std::uint8_t> address;  ///< of its tensor port
   shard_actor who;
 };
+struct loss_noted {  ///< the answer to `peers_lost`
+  shard_id shard;
+  std::uint32_t incarnation = 0, epoch = 0, port = 0;
+  std::vector<std::uint8_t> address;
+};
 struct shard_connected {
   shard_id shard;
   std::uint32_t incarnation = 0;
+};
+/// A shard's connection to a peer broke, or is whole again. A report, never a judgement.
+struct peer_trouble {
+  shard_id shard, peer;
+  std::uint32_t incarnation = 0, peer_incarnation = 0;
+  bool lost = true;
+  std::string text;
 };
 struct timed_action {
   std::uint8_t what = 0;
@@ -132,13 +156,18 @@ struct start_failed {
 struct signal_workers {
   std::int32_t signal = 0;
 };  ///< to all that still run
+struct signal_worker {
+  std::uint32_t worker = 0;
+  std::int32_t signal = 0;
+};
 
-using node_agent_actor =
-    caf::typed_actor<caf::reacts_to<start_worker>, caf::reacts_to<signal_workers>, caf::reacts_to<worker_exited>>;
+using node_agent_actor = caf::typed_actor<caf::reacts_to<start_worker>, caf::reacts_to<signal_workers>,
+                                          caf::reacts_to<signal_worker>, caf::reacts_to<worker_exited>>;
 
 // --- to the supervisor ----------------------------------------------------------------------------------------------
 
-struct begin_run {};  ///< local: everything is in place
+struct begin_run {};   ///< local: everything is in place
+struct launch_due {};  ///< local: a back-off is over
 struct interrupt_run {
   std::int32_t signal = 0;
 };                          ///< local: Ctrl-C, SIGTERM
@@ -146,9 +175,10 @@ struct supervisor_tick {};  ///< local: time to look at deadlines
 
 using supervisor_actor =
     caf::typed_actor<caf::reacts_to<worker_joined>, caf::reacts_to<pong>, caf::reacts_to<shard_ready>,
-                     caf::reacts_to<shard_connected>, caf::reacts_to<step_done>, caf::reacts_to<shard_failed>,
-                     caf::reacts_to<shard_stopped>, caf::reacts_to<worker_exited>, caf::reacts_to<start_failed>,
-                     caf::reacts_to<begin_run>, caf::reacts_to<interrupt_run>, caf::reacts_to<supervisor_tick>>;
+                     caf::reacts_to<loss_noted>, caf::reacts_to<shard_connected>, caf::reacts_to<step_done>,
+                     caf::reacts_to<shard_failed>, caf::reacts_to<peer_trouble>, caf::reacts_to<shard_stopped>,
+                     caf::reacts_to<worker_exited>, caf::reacts_to<start_failed>, caf::reacts_to<begin_run>,
+                     caf::reacts_to<launch_due>, caf::reacts_to<interrupt_run>, caf::reacts_to<supervisor_tick>>;
 
 // --- data loader ----------------------------------------------------------------------------------------------------
 
@@ -165,14 +195,16 @@ using loader_actor = caf::typed_actor<caf::reacts_to<load_more>>;
     (void)x;                                                          \
     return f(caf::meta::type_name(#type) __VA_OPT__(, ) __VA_ARGS__); \
   }
-TROUPE_MESSAGE(worker_assignment, x.epoch, x.incarnation, x.config, x.split, x.stages, x.replicas, x.tensor_shards,
-               x.shards)
+TROUPE_MESSAGE(worker_assignment, x.epoch, x.incarnation, x.first_step, x.config, x.split, x.stages, x.replicas,
+               x.tensor_shards, x.shards)
 TROUPE_MESSAGE(ping, x.number)
 TROUPE_MESSAGE(pong, x.worker, x.number)
 TROUPE_MESSAGE(end_worker)
 TROUPE_MESSAGE(worker_joined, x.key, x.worker, x.pid, x.who)
-TROUPE_MESSAGE(peer_address, x.peer, x.address)
+TROUPE_MESSAGE(peer_address, x.peer, x.incarnation, x.port, x.takes_state, x.address)
 TROUPE_MESSAGE(connect_peers, x.epoch, x.peers)
+TROUPE_MESSAGE(peers_lost, x.epoch, x.shards)
+TROUPE_MESSAGE(loss_noted, x.shard, x.incarnation, x.epoch, x.port, x.address)
 TROUPE_MESSAGE(step_grant, x.end)
 TROUPE_MESSAGE(step_commit, x.step, x.learning_rate_bits, x.gradient_scale_bits)
 TROUPE_MESSAGE(stop_shard, x.drain)
@@ -180,6 +212,7 @@ TROUPE_MESSAGE(arrivals_waiting)
 TROUPE_MESSAGE(run_next_action)
 TROUPE_MESSAGE(shard_ready, x.shard, x.incarnation, x.address, x.who)
 TROUPE_MESSAGE(shard_connected, x.shard, x.incarnation)
+TROUPE_MESSAGE(peer_trouble, x.shard, x.peer, x.incarnation, x.peer_incarnation, x.lost, x.text)
 TROUPE_MESSAGE(timed_action, x.what, x.micro_batch, x.chunk, x.start_ns, x.end_ns)
 TROUPE_MESSAGE(parameter_norm_bits, x.parameter, x.squared_bits)
 TROUPE_MESSAGE(step_done, x.shard, x.incarnation, x.step, x.loss_bits, x.norms, x.actions, x.update)
@@ -189,7 +222,9 @@ TROUPE_MESSAGE(worker_exited, x.worker, x.pid, x.signal, x.code)
 TROUPE_MESSAGE(start_worker, x.worker)
 TROUPE_MESSAGE(start_failed, x.worker, x.text)
 TROUPE_MESSAGE(signal_workers, x.signal)
+TROUPE_MESSAGE(signal_worker, x.worker, x.signal)
 TROUPE_MESSAGE(begin_run)
+TROUPE_MESSAGE(launch_due)
 TROUPE_MESSAGE(interrupt_run, x.signal)
 TROUPE_MESSAGE(supervisor_tick)
 TROUPE_MESSAGE(load_more, x.micro_batches)
@@ -230,6 +265,8 @@ CAF_ADD_TYPE_ID(troupe, (troupe::worker_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::worker_joined))
 CAF_ADD_TYPE_ID(troupe, (troupe::peer_address))
 CAF_ADD_TYPE_ID(troupe, (troupe::connect_peers))
+CAF_ADD_TYPE_ID(troupe, (troupe::peers_lost))
+CAF_ADD_TYPE_ID(troupe, (troupe::loss_noted))
 CAF_ADD_TYPE_ID(troupe, (troupe::step_grant))
 CAF_ADD_TYPE_ID(troupe, (troupe::step_commit))
 CAF_ADD_TYPE_ID(troupe, (troupe::stop_shard))
@@ -238,6 +275,7 @@ CAF_ADD_TYPE_ID(troupe, (troupe::run_next_action))
 CAF_ADD_TYPE_ID(troupe, (troupe::shard_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::shard_ready))
 CAF_ADD_TYPE_ID(troupe, (troupe::shard_connected))
+CAF_ADD_TYPE_ID(troupe, (troupe::peer_trouble))
 CAF_ADD_TYPE_ID(troupe, (troupe::timed_action))
 CAF_ADD_TYPE_ID(troupe, (troupe::parameter_norm_bits))
 CAF_ADD_TYPE_ID(troupe, (troupe::step_done))
@@ -247,7 +285,9 @@ CAF_ADD_TYPE_ID(troupe, (troupe::worker_exited))
 CAF_ADD_TYPE_ID(troupe, (troupe::start_worker))
 CAF_ADD_TYPE_ID(troupe, (troupe::start_failed))
 CAF_ADD_TYPE_ID(troupe, (troupe::signal_workers))
+CAF_ADD_TYPE_ID(troupe, (troupe::signal_worker))
 CAF_ADD_TYPE_ID(troupe, (troupe::begin_run))
+CAF_ADD_TYPE_ID(troupe, (troupe::launch_due))
 CAF_ADD_TYPE_ID(troupe, (troupe::interrupt_run))
 CAF_ADD_TYPE_ID(troupe, (troupe::supervisor_tick))
 CAF_ADD_TYPE_ID(troupe, (troupe::load_more))

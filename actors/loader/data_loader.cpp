@@ -27,11 +27,12 @@ loader_actor::behavior_type data_loader(loader_actor::stateful_pointer<loader_st
   self->state.source = std::move(source);
   self->state.out = std::move(out);
   self->state.settings = settings;
+  self->state.next = settings.first_step * settings.micro_batches;
   return {[self](const load_more& more) {
     for (std::uint32_t i = 0; i < more.micro_batches; ++i)
       if (auto s = self->state.load_next(); !s) {
         arrival failure;
-        failure.what = arrival::kind::peer_failed;
+        failure.what = arrival::kind::data_failed;
         failure.why = {s.error().code, "reading data: " + s.error().where, s.error().native};
         self->state.out->push(std::move(failure));
         return;

@@ -10,6 +10,7 @@ namespace troupe {
 
 struct loader_settings {
   std::uint64_t steps = 1;
+  std::uint64_t first_step = 0;          ///< where it begins
   std::uint32_t micro_batches = 1;       ///< of this replica
   std::uint32_t first_micro_batch = 0;   ///< where they begin among those of the whole step
   bool inputs = false, targets = false;  ///< what its shard needs

@@ -27,6 +27,7 @@ node_agent_actor::behavior_type node_agent(node_agent_actor::stateful_pointer<no
       [self](const signal_workers& what) {
         for (const auto& [index, pid] : self->state.running) self->state.launcher->signal(index, what.signal);
       },
+      [self](const signal_worker& what) { self->state.launcher->signal(what.worker, what.signal); },
       // From the launcher, whose callback may run before `start` has returned the pid; here it is known.
       [self](worker_exited gone) {
         auto& running = self->state.running;

@@ -11,13 +11,13 @@ namespace troupe {
 
 /// Something that a shard's surroundings tell it about its data.
 struct arrival {
-  enum class kind : std::uint8_t { tensor_message, batch, peer_ready, peer_closed, peer_failed };
+  enum class kind : std::uint8_t { tensor_message, batch, data_failed, peer_ready, peer_closed, peer_failed };
   kind what = kind::tensor_message;
   message_id id;  ///< of a tensor message; of a batch: step and micro-batch
   tensor value;   ///< the payload, or the batch's input
   tensor target;  ///< of a batch
   shard_id peer;
-  error why;  ///< of peer_failed
+  error why;  ///< of data_failed and peer_failed
 };
 
 /// Where tensors wait for the shard's thread: they never enter a CAF message. Any thread pushes; the owner drains. The

@@ -17,35 +17,26 @@ replica_exchange::replica_exchange(const settings& s, const stage& model)
       elements_[b * s.replicas + r] = static_cast<std::uint64_t>(model.share_elements(b, r));
 }
 
-void replica_exchange::send(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket,
-                            std::uint32_t to, tensor payload) const {
-  port.send({kind, settings_.self, peer(to), settings_.epoch, settings_.incarnation, step,
-             static_cast<std::uint32_t>(bucket), 0},
-            std::move(payload));
-}
-
-void replica_exchange::consume(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket,
-                               std::uint32_t from) const {
-  port.consumed({kind, peer(from), settings_.self, settings_.epoch, 0, step, static_cast<std::uint32_t>(bucket), 0});
-}
-
-status replica_exchange::send_parts(stage& model, tensor_port& port, std::uint64_t step, std::size_t bucket) {
+status replica_exchange::send_parts(stage& model, outbox& out, std::size_t bucket) {
   announced_[bucket] = true;
   for (std::uint32_t r = 0; r < settings_.replicas; ++r) {
     if (r == settings_.self.replica || elements_of(bucket, r) == 0) continue;
     TROUPE_TRY(auto part, model.gradient_share(bucket, r));
-    send(port, message_kind::replica_gradient, step, bucket, r, std::move(part));
+    // The sum will take its place in the stage; who comes back and adds it up again needs the part as it is now.
+    if (out.keeps()) {
+      TROUPE_TRY(part, model.detached(part));
+    }
+    out.send(message_kind::replica_gradient, peer(r), static_cast<std::uint32_t>(bucket), std::move(part));
   }
   return {};
 }
 
-void replica_exchange::pass_on(tensor_port& port, std::uint64_t step, std::size_t bucket, const tensor& share) const {
+void replica_exchange::pass_on(outbox& out, std::size_t bucket, const tensor& share) const {
   for (std::uint32_t r = 0; r < settings_.replicas; ++r)
-    if (r != settings_.self.replica) send(port, share_kind(), step, bucket, r, share);
+    if (r != settings_.self.replica) out.send(share_kind(), peer(r), static_cast<std::uint32_t>(bucket), share);
 }
 
-result<bool> replica_exchange::sum(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here,
-                                   std::size_t bucket) {
+result<bool> replica_exchange::sum(stage& model, outbox& out, step_arrivals& here, std::size_t bucket) {
   const auto self = settings_.self.replica;
   if (!announced_[bucket]) return false;
   if (elements_of(bucket, self) == 0) return true;
@@ -57,16 +48,16 @@ result<bool> replica_exchange::sum(stage& model, tensor_port& port, std::uint64_
   for (std::uint32_t r = 0; r < settings_.replicas; ++r) {
     if (r == self) continue;
     parts_[r] = tensor();
-    consume(port, message_kind::replica_gradient, step, bucket, r);
+    out.consumed(message_kind::replica_gradient, peer(r), static_cast<std::uint32_t>(bucket));
   }
   if (!settings_.split_optimizer) {
     TROUPE_TRY(const auto share, model.gradient_share(bucket, self));
-    pass_on(port, step, bucket, share);
+    pass_on(out, bucket, share);
   }
   return true;
 }
 
-result<bool> replica_exchange::take_shares(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here) {
+result<bool> replica_exchange::take_shares(stage& model, outbox& out, step_arrivals& here) {
   bool all = true;
   for (std::size_t b = 0; b < buckets_; ++b)
     for (std::uint32_t r = 0; r < settings_.replicas; ++r) {
@@ -77,7 +68,7 @@ result<bool> replica_exchange::take_shares(stage& model, tensor_port& port, std:
         const auto share = cell->take();
         TROUPE_CHECK(settings_.split_optimizer ? model.take_parameter_share(b, r, share)
                                                : model.take_share(b, r, share));
-        consume(port, share_kind(), step, b, r);
+        out.consumed(share_kind(), peer(r), static_cast<std::uint32_t>(b));
         taken_[at] = true;
       }
       all = all && taken_[at];
@@ -85,34 +76,33 @@ result<bool> replica_exchange::take_shares(stage& model, tensor_port& port, std:
   return all;
 }
 
-result<bool> replica_exchange::advance(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here) {
+result<bool> replica_exchange::advance(stage& model, outbox& out, step_arrivals& here) {
   bool all = true;
   for (std::size_t b = 0; b < buckets_; ++b) {
     if (!summed_[b]) {
-      TROUPE_TRY(summed_[b], sum(model, port, step, here, b));
+      TROUPE_TRY(summed_[b], sum(model, out, here, b));
     }
     all = all && summed_[b];
   }
   if (settings_.split_optimizer) return all;
-  TROUPE_TRY(const bool taken, take_shares(model, port, step, here));
+  TROUPE_TRY(const bool taken, take_shares(model, out, here));
   return all && taken;
 }
 
-status replica_exchange::begin_step(stage& model, tensor_port& port, std::uint64_t step) {
+status replica_exchange::begin_step(stage& model, outbox& out) {
   for (auto* flags : {&announced_, &summed_, &taken_}) std::fill(flags->begin(), flags->end(), false);
   first_step_ = false;
   for (std::size_t b = 0; settings_.split_optimizer && b < buckets_; ++b) {
     if (elements_of(b, settings_.self.replica) == 0) continue;
     TROUPE_TRY(const auto share, model.parameter_share(b));
-    pass_on(port, step, b, share);
+    pass_on(out, b, share);
   }
   return {};
 }
 
-result<bool> replica_exchange::parameters_whole(stage& model, tensor_port& port, std::uint64_t step,
-                                                step_arrivals& here) {
+result<bool> replica_exchange::parameters_whole(stage& model, outbox& out, step_arrivals& here) {
   if (!settings_.split_optimizer || first_step_) return true;
-  return take_shares(model, port, step, here);
+  return take_shares(model, out, here);
 }
 
 tensor_spec replica_exchange::expected(const message_id& id) const {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "actors/shard/outbox.hpp"
 #include "actors/shard/step_arrivals.hpp"
 #include "actors/stage/stage.hpp"
-#include "transport/tensor_port.hpp"
 
 namespace troupe {
 
@@ -18,18 +18,17 @@ public:
     shard_id self;
     std::uint32_t replicas = 1;
     bool split_optimizer = false;
-    std::uint32_t epoch = 1, incarnation = 1;
   };
   replica_exchange(const settings& s, const stage& model);
 
   /// A bucket's gradients are complete here: sends the others their parts.
-  status send_parts(stage& model, tensor_port& port, std::uint64_t step, std::size_t bucket);
+  status send_parts(stage& model, outbox& out, std::size_t bucket);
   /// Adds up what has arrived, sends sums, takes over those of others. True when nothing of the step is missing.
-  result<bool> advance(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
-  /// After the update: `step` is the next one, for which ZeRO-1 sends this replica's share of the parameters.
-  status begin_step(stage& model, tensor_port& port, std::uint64_t step);
-  /// With ZeRO-1, takes over the others' shares. True when all parameters are those of `step` and it may run.
-  result<bool> parameters_whole(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
+  result<bool> advance(stage& model, outbox& out, step_arrivals& here);
+  /// After the update, or where a shard begins with a later step: ZeRO-1 sends this replica's share of the parameters.
+  status begin_step(stage& model, outbox& out);
+  /// With ZeRO-1, takes over the others' shares. True when all parameters are those of the open step and it may run.
+  result<bool> parameters_whole(stage& model, outbox& out, step_arrivals& here);
 
   /// What a message of this exchange must carry; empty for one that has no place here. Any thread.
   tensor_spec expected(const message_id& id) const;
@@ -45,15 +44,12 @@ private:
   shard_id peer(std::uint32_t replica) const {
     return {static_cast<std::uint16_t>(replica), settings_.self.stage, settings_.self.shard};
   }
-  void send(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t to,
-            tensor payload) const;
-  void consume(tensor_port& port, message_kind kind, std::uint64_t step, std::size_t bucket, std::uint32_t from) const;
   /// Sends every other replica what this one made of its share of a bucket.
-  void pass_on(tensor_port& port, std::uint64_t step, std::size_t bucket, const tensor& share) const;
+  void pass_on(outbox& out, std::size_t bucket, const tensor& share) const;
   /// Adds up this replica's share where all parts are there; true when it is done.
-  result<bool> sum(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here, std::size_t bucket);
+  result<bool> sum(stage& model, outbox& out, step_arrivals& here, std::size_t bucket);
   /// Takes over what has arrived of the others' shares; true when nothing is missing.
-  result<bool> take_shares(stage& model, tensor_port& port, std::uint64_t step, step_arrivals& here);
+  result<bool> take_shares(stage& model, outbox& out, step_arrivals& here);
 
   settings settings_;
   std::size_t buckets_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "actors/loader/data_loader.hpp"
 
@@ -61,34 +62,56 @@ void run_next(pointer self) {
   if (*ran == executor_outcome::step_done) report_step(self);
 }
 
-void finish_stop(pointer self) {
+// Says so only when nothing of this incarnation is left: the next one may be in the same process.
+void release(pointer self) {
   auto& s = self->state;
-  self->send(s.supervisor, shard_stopped{s.assignment.shard, s.assignment.incarnation, s.executor->peak_in_flight(),
-                                         s.executor->peak_kept_bytes(), s.executor->model().predicted_kept_bytes()});
+  shard_stopped word{s.assignment.shard, s.assignment.incarnation, 0, 0, 0};
+  if (s.executor) {
+    word.peak_in_flight = s.executor->peak_in_flight();
+    word.peak_kept_bytes = s.executor->peak_kept_bytes();
+    word.predicted_kept_bytes = s.executor->model().predicted_kept_bytes();
+  }
+  if (s.loader) self->send_exit(s.loader, caf::exit_reason::user_shutdown);
+  s.loader = nullptr;
+  s.port.reset();
+  s.executor.reset();
+  s.ops.reset();
+  s.group.reset();
+  self->send(s.supervisor, word);
+}
+
+void finish_stop(pointer self) {
+  release(self);
   self->quit();
 }
 
 void take_arrivals(pointer self) {
   auto& s = self->state;
   const auto failure = s.executor->take_arrivals();
-  if (failure) {
-    if (s.stopping) return finish_stop(self);
-    return fail(self, *failure);
-  }
   if (s.stopping) {
     if (s.executor->all_peers_closed()) finish_stop(self);
     return;
   }
-  if (s.introduced && !s.connected && s.executor->all_peers_ready()) {
+  if (failure) return fail(self, *failure);
+  for (auto& news : s.executor->take_peer_news())
+    self->send(s.supervisor, peer_trouble{s.assignment.shard, news.peer, s.assignment.incarnation, news.incarnation,
+                                          news.lost, std::move(news.text)});
+  if (s.introduced && !s.connected) {
+    const auto joined = s.executor->joined();
+    if (!joined) return fail(self, joined.error());
+    if (!*joined) return;
     s.connected = true;
     self->send(s.supervisor, shard_connected{s.assignment.shard, s.assignment.incarnation});
   }
   schedule_next(self);
 }
 
-// A credit window that no schedule can exhaust while its receiver still waits for something else.
+// A credit window that no schedule can exhaust while its receiver still waits for something else: micro-batches one
+// way, the exchange of replicas, and the units of state that a buddy or ward sends.
 std::uint32_t credits_for(const shard_parts& parts) {
-  return std::max({parts.micro_batches, 4U, 3 * static_cast<std::uint32_t>(parts.model->buckets())});
+  const auto units = parts.model->units() + (parts.copy ? parts.copy->units() : 0);
+  return std::max({parts.micro_batches, 4U, 3 * static_cast<std::uint32_t>(parts.model->buckets())}) +
+         (parts.keeps_copies ? 4 * static_cast<std::uint32_t>(units) : 0);
 }
 
 status build(pointer self, shard_factory& factory, progress_cell* cell) {
@@ -105,14 +128,22 @@ status build(pointer self, shard_factory& factory, progress_cell* cell) {
   s.group = std::move(parts.group);
   s.ops = std::move(parts.ops);
   s.executor = std::make_unique<shard_executor>(
-      shard_executor::settings{s.assignment.shard, s.assignment.epoch, s.assignment.incarnation, parts.plan,
-                               parts.micro_batches, parts.extents.replicas, parts.split_optimizer, credits_for(parts)},
-      std::move(*parts.model), *cell, wake, ask);
-  TROUPE_TRY(s.port, parts.make_port(s.assignment.shard, *s.executor));
+      shard_executor::settings{s.assignment.shard, s.assignment.epoch, s.assignment.incarnation,
+                               s.assignment.first_step, parts.plan, parts.micro_batches, parts.extents.replicas,
+                               parts.split_optimizer, credits_for(parts), parts.keeps_copies,
+                               parts.keeps_copies ? parts.extents.buddy_of(s.assignment.shard) : std::nullopt,
+                               parts.keeps_copies ? parts.extents.ward_of(s.assignment.shard) : std::nullopt},
+      std::move(*parts.model), std::move(parts.copy), *cell, wake, ask);
+  s.make_port = std::move(parts.make_port);
+  TROUPE_TRY(s.port, s.make_port(s.assignment.shard, *s.executor));
   s.executor->attach(*s.port);
   if (first || last) {
-    const loader_settings needs{parts.steps, parts.micro_batches, s.assignment.shard.replica * parts.micro_batches,
-                                first, last};
+    const loader_settings needs{parts.steps,
+                                s.assignment.first_step,
+                                parts.micro_batches,
+                                s.assignment.shard.replica * parts.micro_batches,
+                                first,
+                                last};
     s.loader = self->spawn<caf::linked>(data_loader, std::shared_ptr<data_source>(std::move(parts.data)),
                                         s.executor->mail(), needs);
     self->send(s.loader, load_more{read_ahead(parts.micro_batches)});
@@ -120,16 +151,36 @@ status build(pointer self, shard_factory& factory, progress_cell* cell) {
   return {};
 }
 
+std::vector<std::uint8_t> address_of(const tensor_port& port) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(port.address().data());
+  return {bytes, bytes + port.address().size()};
+}
+
+void note_loss(pointer self, const peers_lost& lost) {
+  auto& s = self->state;
+  if (std::any_of(lost.shards.begin(), lost.shards.end(), [&](auto id) { return s.executor->has_peer(id); })) {
+    s.port.reset();
+    auto port = s.make_port(s.assignment.shard, *s.executor);
+    if (!port) return fail(self, port.error());
+    s.port = std::move(*port);
+    s.port->set_epoch(lost.epoch);
+    s.executor->attach_again(*s.port);
+    ++s.ports;
+  }
+  self->send(s.supervisor,
+             loss_noted{s.assignment.shard, s.assignment.incarnation, lost.epoch, s.ports, address_of(*s.port)});
+}
+
 void connect(pointer self, const connect_peers& peers) {
   auto& s = self->state;
-  s.introduced = true;
-  s.port->set_epoch(peers.epoch);
-  for (const auto peer : s.executor->peers())
-    for (const auto& p : peers.peers)
-      if (p.peer == peer) {
-        const auto* bytes = reinterpret_cast<const std::byte*>(p.address.data());
-        s.port->connect(peer, port_address(bytes, bytes + p.address.size()), s.executor->credits());
-      }
+  // Later ones may still come with an earlier epoch: what a peer that lives has sent stays good.
+  if (!std::exchange(s.introduced, true)) s.port->set_epoch(peers.epoch);
+  std::vector<shard_executor::newcomer> everyone;
+  for (const auto& p : peers.peers) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(p.address.data());
+    everyone.push_back({p.peer, p.incarnation, p.port, p.takes_state, port_address(bytes, bytes + p.address.size())});
+  }
+  if (auto met = s.executor->introduce(peers.epoch, everyone); !met) return fail(self, met.error());
   take_arrivals(self);
 }
 
@@ -139,7 +190,7 @@ void stop(pointer self, bool drain) {
   s.stopping = true;
   if (s.group) s.group->abort();
   if (!drain || !s.connected || s.executor->peers().empty()) return finish_stop(self);
-  for (const auto peer : s.executor->peers()) s.port->disconnect(peer);
+  s.executor->say_goodbye();
   take_arrivals(self);
 }
 
@@ -161,6 +212,7 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
     } catch (...) {
       fail(self, {errc::stage_failed, "unexpected exception that is no std::exception"});
     }
+    release(self);
     return caf::exit_reason::unhandled_exception;
   });
   try {
@@ -168,15 +220,17 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
   } catch (const std::exception& e) {
     fail(self, {errc::stage_failed, fmt::format("while building the stage: {}", e.what())});
   }
-  if (!s.failed) {
-    const auto& address = s.port->address();
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(address.data());
-    self->send(s.supervisor,
-               shard_ready{s.assignment.shard, s.assignment.incarnation, {bytes, bytes + address.size()}, self});
+  if (s.failed) {
+    finish_stop(self);
+  } else {
+    self->send(s.supervisor, shard_ready{s.assignment.shard, s.assignment.incarnation, address_of(*s.port), self});
   }
   return {
       [self](const connect_peers& peers) {
         if (!self->state.failed) connect(self, peers);
+      },
+      [self](const peers_lost& lost) {
+        if (!self->state.failed && self->state.executor) note_loss(self, lost);
       },
       [self](const step_grant& grant) {
         if (self->state.failed) return;
@@ -190,12 +244,9 @@ shard_actor::behavior_type shard(pointer self, shard_assignment assignment, shar
         if (auto applied = self->state.executor->commit(rule); !applied) return fail(self, applied.error());
         schedule_next(self);
       },
-      [self](const stop_shard& how) {
-        if (self->state.executor) return stop(self, how.drain && !self->state.failed);
-        self->quit();
-      },
+      [self](const stop_shard& how) { stop(self, how.drain && !self->state.failed && self->state.executor); },
       [self](const arrivals_waiting&) {
-        if (!self->state.failed) take_arrivals(self);
+        if (!self->state.failed && self->state.executor) take_arrivals(self);
       },
       [self](const run_next_action&) { run_next(self); },
   };

@@ -17,6 +17,8 @@ struct shard_actor_state {
   std::unique_ptr<backend> ops;
   std::unique_ptr<shard_executor> executor;
   std::unique_ptr<tensor_port> port;
+  std::function<result<std::unique_ptr<tensor_port>>(shard_id, port_listener&)> make_port;
+  std::uint32_t ports = 1;  ///< how many it has had
   loader_actor loader;
   supervisor_actor supervisor;
   shard_assignment assignment;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <set>
 
 #include "kernels/core/clock.hpp"
 
@@ -12,28 +11,44 @@ namespace troupe {
 
 using phase = progress_cell::phase;
 
-static step_arrivals::sizes sizes_of(const shard_executor::settings& s, const stage& model) {
-  return {s.micro_batches, model.awaited_uses().size(), model.buckets(), s.replicas};
+static step_arrivals::sizes sizes_of(const shard_executor::settings& s, const stage& model,
+                                     const state_keeper& keeper) {
+  return {s.micro_batches, model.awaited_uses().size(), model.buckets(), s.replicas,
+          model.units(),   keeper.copied_units()};
 }
 
-shard_executor::shard_executor(settings s, stage model, progress_cell& progress, std::function<void()> arrived,
-                               ask_loader ask)
+shard_executor::shard_executor(settings s, stage model, std::unique_ptr<stage> copy, progress_cell& progress,
+                               std::function<void()> arrived, ask_loader ask)
     : settings_(std::move(s)),
       stage_(std::move(model)),
       progress_(progress),
       inbox_(std::make_shared<inbox>(std::move(arrived))),
       ask_loader_(std::move(ask)),
+      outbox_(settings_.self, settings_.epoch, settings_.incarnation, settings_.first_step, settings_.keeps_sent),
+      keeper_({settings_.buddy, settings_.ward, settings_.replicas > 1 && !settings_.split_optimizer,
+               settings_.first_step > 0},
+              std::move(copy), stage_),
       receive_memory_(stage_.staging_memory()),
-      exchange_({settings_.self, settings_.replicas, settings_.split_optimizer, settings_.epoch, settings_.incarnation},
-                stage_),
-      arrivals_{step_arrivals(sizes_of(settings_, stage_)), step_arrivals(sizes_of(settings_, stage_))},
+      step_(settings_.first_step),
+      exchange_({settings_.self, settings_.replicas, settings_.split_optimizer}, stage_),
+      arrivals_{step_arrivals(sizes_of(settings_, stage_, keeper_)),
+                step_arrivals(sizes_of(settings_, stage_, keeper_))},
       awaited_(stage_.awaited_uses().size()) {
-  stage_.when_bucket_ready([this](std::size_t bucket) { return exchange_.send_parts(stage_, *port_, step_, bucket); });
+  for (const auto id : find_peers()) links_.push_back({id, 0, 0, false, false, false});
+  stage_.when_bucket_ready([this](std::size_t bucket) { return exchange_.send_parts(stage_, outbox_, bucket); });
   result_.timeline.shard = settings_.self;
   result_.timeline.actions.reserve(settings_.plan.size());
 }
 
+// --- peers ----------------------------------------------------------------------------------------------------------
+
 std::vector<shard_id> shard_executor::peers() const {
+  std::vector<shard_id> ids;
+  for (const auto& p : links_) ids.push_back(p.id);
+  return ids;
+}
+
+std::set<shard_id> shard_executor::find_peers() const {
   std::set<shard_id> found;
   if (!stage_.first()) found.insert(at_stage(settings_.self.stage - 1U));
   if (!stage_.last()) found.insert(at_stage(settings_.self.stage + 1U));
@@ -41,15 +56,77 @@ std::vector<shard_id> shard_executor::peers() const {
     for (auto other : use.other_stages) found.insert(at_stage(other));
   for (std::uint16_t r = 0; r < settings_.replicas; ++r)
     if (r != settings_.self.replica) found.insert({r, settings_.self.stage, settings_.self.shard});
-  return {found.begin(), found.end()};
+  for (const auto& other : {settings_.buddy, settings_.ward})
+    if (other) found.insert(*other);
+  return found;
 }
 
-message_id shard_executor::outgoing(message_kind kind, shard_id to, std::uint32_t index) const {
-  return {kind, settings_.self, to, settings_.epoch, settings_.incarnation, step_, index, 0};
+shard_executor::link* shard_executor::link_to(shard_id id) {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& p) { return p.id == id; });
+  return found == links_.end() ? nullptr : &*found;
 }
 
-message_id shard_executor::incoming(message_kind kind, shard_id from, std::uint32_t index) const {
-  return {kind, from, settings_.self, settings_.epoch, 0, step_, index, 0};
+bool shard_executor::all_peers_ready() const {
+  return std::all_of(links_.begin(), links_.end(), [](const auto& p) { return p.ready; });
+}
+
+bool shard_executor::all_peers_closed() const {
+  return std::all_of(links_.begin(), links_.end(), [](const auto& p) { return p.closed; });
+}
+
+void shard_executor::attach_again(tensor_port& port) {
+  attach(port);
+  for (auto& l : links_) {
+    l.port = 0;
+    l.ready = l.closed = l.lost = false;
+  }
+}
+
+status shard_executor::introduce(std::uint32_t epoch, const std::vector<newcomer>& everyone) {
+  outbox_.raise_epoch(epoch);
+  for (const auto& n : everyone) {
+    if (n.peer == settings_.self && n.takes_state) keeper_.await_own_state();
+    auto* l = link_to(n.peer);
+    if (l != nullptr && (n.incarnation > l->incarnation || n.port > l->port)) TROUPE_CHECK(meet(*l, n));
+  }
+  return {};
+}
+
+status shard_executor::meet(link& l, const newcomer& n) {
+  const bool known = l.incarnation > 0, reborn = n.incarnation > l.incarnation;
+  if (l.port > 0) port_->abandon(l.id, {errc::peer_unreachable, "it has a new port"});
+  l = {l.id, n.incarnation, n.port, false, false, false};
+  port_->connect(l.id, n.address, settings_.credits);
+  if (!known) return {};
+  outbox_.send_again(l.id);
+  if (!reborn || !n.takes_state) return {};
+  if (keeper_.ward() == l.id) TROUPE_CHECK(keeper_.give_back(stage_, outbox_));
+  if (keeper_.buddy() == l.id) TROUPE_CHECK(keeper_.give_own_state(stage_, outbox_));
+  return {};
+}
+
+result<bool> shard_executor::joined() {
+  if (!all_peers_ready()) return false;
+  TROUPE_TRY(const bool whole, keeper_.whole(stage_, outbox_, arrivals_of(step_)));
+  if (whole && settings_.first_step > 0) TROUPE_CHECK(exchange_.begin_step(stage_, outbox_));
+  return whole;
+}
+
+void shard_executor::say_goodbye() {
+  for (const auto& p : links_) port_->disconnect(p.id);
+}
+
+void shard_executor::note(const arrival& a) {
+  auto* p = link_to(a.peer);
+  if (p == nullptr) return;
+  if (a.what == arrival::kind::peer_closed) {
+    p->closed = true;
+    return;
+  }
+  p->ready = a.what == arrival::kind::peer_ready;
+  p->closed = !p->ready;
+  const bool was_lost = std::exchange(p->lost, !p->ready);
+  if (p->lost || was_lost) news_.push_back({p->id, p->incarnation, p->lost, p->lost ? to_string(a.why) : ""});
 }
 
 // --- arrivals -------------------------------------------------------------------------------------------------------
@@ -76,6 +153,10 @@ result<tensor> shard_executor::destination(const message_id& id, const tensor_sp
       case message_kind::reduced_gradient:
       case message_kind::replica_parameter:
         return exchange_.expected(id);
+      case message_kind::final_gradient:
+      case message_kind::owned_state:
+      case message_kind::kept_state:
+        return keeper_.expected(id);
     }
     return {};
   }();
@@ -102,6 +183,12 @@ step_arrivals::cell* shard_executor::cell_of(const arrival& a) {
     case message_kind::reduced_gradient:
     case message_kind::replica_parameter:
       return arrivals.share(a.id.micro_batch, a.id.source.replica);
+    case message_kind::final_gradient:
+      return arrivals.final_gradient(a.id.micro_batch);
+    case message_kind::owned_state:
+      return arrivals.owned_state(a.id.micro_batch);
+    case message_kind::kept_state:
+      return arrivals.kept_state(a.id.micro_batch);
   }
   return nullptr;
 }
@@ -114,7 +201,7 @@ void shard_executor::store(arrival& a) {
   auto* cell = cell_of(a);
   if (cell == nullptr || !cell->put(std::move(a.value))) {
     ++dropped_;
-    if (a.what == arrival::kind::tensor_message) port_->consumed(a.id);
+    if (a.what == arrival::kind::tensor_message) outbox_.consumed(a.id);
   }
 }
 
@@ -127,14 +214,13 @@ std::optional<error> shard_executor::take_arrivals() {
       case arrival::kind::batch:
         store(a);
         break;
-      case arrival::kind::peer_ready:
-        ++peers_ready_;
-        break;
-      case arrival::kind::peer_closed:
-        ++peers_closed_;
-        break;
-      case arrival::kind::peer_failed:
+      case arrival::kind::data_failed:
         if (!failure) failure = a.why;
+        break;
+      case arrival::kind::peer_ready:
+      case arrival::kind::peer_closed:
+      case arrival::kind::peer_failed:
+        note(a);
         break;
     }
   }
@@ -162,7 +248,7 @@ status shard_executor::run_forward(std::uint32_t mb) {
   auto& here = arrivals_of(step_);
   const auto target = here.target(mb)->take();
   if (stage_.first() || stage_.last()) ask_loader_(1);
-  if (!stage_.first()) port_->consumed(incoming(message_kind::activation, at_stage(settings_.self.stage - 1U), mb));
+  if (!stage_.first()) outbox_.consumed(message_kind::activation, at_stage(settings_.self.stage - 1U), mb);
   TROUPE_TRY(auto y, stage_.forward(mb, here.activation(mb)->take(), target));
   if (++in_flight_ > peak_in_flight_) {
     peak_in_flight_ = in_flight_;
@@ -171,15 +257,14 @@ status shard_executor::run_forward(std::uint32_t mb) {
   if (stage_.last()) {
     TROUPE_CHECK(stage_.read_loss(y, result_.losses[mb]));
   } else {
-    port_->send(outgoing(message_kind::activation, at_stage(settings_.self.stage + 1U), mb), std::move(y));
+    outbox_.send(message_kind::activation, at_stage(settings_.self.stage + 1U), mb, std::move(y));
   }
   return {};
 }
 
 status shard_executor::send_gradient(std::uint32_t mb, tensor dx) {
-  if (!stage_.last()) port_->consumed(incoming(message_kind::gradient, at_stage(settings_.self.stage + 1U), mb));
-  if (!stage_.first())
-    port_->send(outgoing(message_kind::gradient, at_stage(settings_.self.stage - 1U), mb), std::move(dx));
+  if (!stage_.last()) outbox_.consumed(message_kind::gradient, at_stage(settings_.self.stage + 1U), mb);
+  if (!stage_.first()) outbox_.send(message_kind::gradient, at_stage(settings_.self.stage - 1U), mb, std::move(dx));
   return {};
 }
 
@@ -208,7 +293,7 @@ status shard_executor::run(const action& a) {
 result<shard_executor::outcome> shard_executor::run_next() {
   if (step_ >= granted_ || reported_) return outcome::idle;
   if (cursor_ == 0 && result_.timeline.actions.empty()) {
-    TROUPE_TRY(const bool whole, exchange_.parameters_whole(stage_, *port_, step_, arrivals_of(step_)));
+    TROUPE_TRY(const bool whole, exchange_.parameters_whole(stage_, outbox_, arrivals_of(step_)));
     if (!whole) return outcome::idle;
     result_.step = step_;
     result_.losses.assign(stage_.last() ? settings_.micro_batches : 0, 0.0F);
@@ -219,7 +304,8 @@ result<shard_executor::outcome> shard_executor::run_next() {
   const auto& next = settings_.plan[cursor_];
   if (!ready(next)) {
     progress_.set(phase::waiting, step_, next.micro_batch);
-    TROUPE_TRY([[maybe_unused]] const bool summed, exchange_.advance(stage_, *port_, step_, arrivals_of(step_)));
+    TROUPE_TRY([[maybe_unused]] const bool summed, exchange_.advance(stage_, outbox_, arrivals_of(step_)));
+    TROUPE_CHECK(keeper_.settle());
     return outcome::idle;
   }
   return run_action(next);
@@ -248,8 +334,7 @@ result<bool> shard_executor::combine_shared() {
     for (const auto& use : stage_.shared_uses()) {
       TROUPE_TRY(const auto gradient, stage_.to_host(use.gradient));
       for (auto other : use.other_stages)
-        port_->send(outgoing(message_kind::shared_gradient, at_stage(other), static_cast<std::uint32_t>(use.use)),
-                    gradient);
+        outbox_.send(message_kind::shared_gradient, at_stage(other), static_cast<std::uint32_t>(use.use), gradient);
     }
     shared_sent_ = true;
   }
@@ -261,8 +346,8 @@ result<bool> shard_executor::combine_shared() {
   for (std::size_t i = 0; i < awaited_.size(); ++i) {
     awaited_[i] = {};
     const auto use = stage_.awaited_uses()[i];
-    port_->consumed(
-        incoming(message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)), static_cast<std::uint32_t>(use)));
+    outbox_.consumed(message_kind::shared_gradient, at_stage(stage_.stage_of_use(use)),
+                     static_cast<std::uint32_t>(use));
   }
   return combined_ = true;
 }
@@ -270,8 +355,11 @@ result<bool> shard_executor::combine_shared() {
 result<shard_executor::outcome> shard_executor::finish_step() {
   progress_.set(phase::shared, step_, 0);
   TROUPE_TRY(const bool combined, combine_shared());
-  TROUPE_TRY(const bool summed, exchange_.advance(stage_, *port_, step_, arrivals_of(step_)));
+  TROUPE_TRY(const bool summed, exchange_.advance(stage_, outbox_, arrivals_of(step_)));
   if (!combined || !summed) return outcome::idle;
+  TROUPE_CHECK(keeper_.ship_gradients(stage_, outbox_));
+  TROUPE_TRY(const bool kept, keeper_.gradients_whole(outbox_, arrivals_of(step_)));
+  if (!kept) return outcome::idle;
   TROUPE_TRY(result_.norms, stage_.squared_norms());
   reported_ = true;
   return outcome::step_done;
@@ -284,11 +372,13 @@ status shard_executor::commit(const update_rule& rule) {
   last_update_ = {{}, monotonic_ns(), 0};
   TROUPE_CHECK(stage_.apply(rule));
   last_update_.end_ns = monotonic_ns();
+  keeper_.commit(rule);
   arrivals_of(step_).clear();
   ++step_;
+  outbox_.begin_step(step_);
   cursor_ = 0;
   shared_sent_ = combined_ = reported_ = false;
-  TROUPE_CHECK(exchange_.begin_step(stage_, *port_, step_));
+  TROUPE_CHECK(exchange_.begin_step(stage_, outbox_));
   result_.timeline.actions.clear();
   progress_.set(step_ < granted_ ? phase::waiting : phase::done, step_, 0);
   return {};

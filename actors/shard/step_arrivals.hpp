@@ -15,6 +15,7 @@ public:
     std::uint32_t micro_batches = 1;
     std::size_t shared_uses = 0;
     std::size_t buckets = 0, replicas = 1;
+    std::size_t own_units = 0, copied_units = 0;  ///< of this shard's state, and of the state it keeps a copy of
   };
   explicit step_arrivals(const sizes& s)
       : activations_(s.micro_batches),
@@ -23,6 +24,9 @@ public:
         shared_(s.shared_uses),
         parts_(s.buckets * s.replicas),
         shares_(s.buckets * s.replicas),
+        final_gradients_(s.copied_units),
+        owned_states_(3 * s.copied_units),
+        kept_states_(3 * s.own_units),
         replicas_(s.replicas) {}
 
   struct cell {
@@ -47,8 +51,14 @@ public:
   cell* part(std::size_t bucket, std::size_t replica) { return at(parts_, bucket, replica); }
   cell* share(std::size_t bucket, std::size_t replica) { return at(shares_, bucket, replica); }
 
+  /// Of the ward: the final gradient of a unit; one part of its state. Of the buddy: one part of our own state.
+  cell* final_gradient(std::size_t unit) { return at(final_gradients_, unit); }
+  cell* owned_state(std::size_t index) { return at(owned_states_, index); }
+  cell* kept_state(std::size_t index) { return at(kept_states_, index); }
+
   void clear() {
-    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_, &parts_, &shares_})
+    for (auto* cells : {&activations_, &gradients_, &targets_, &shared_, &parts_, &shares_, &final_gradients_,
+                        &owned_states_, &kept_states_})
       for (auto& c : *cells) c = {};
   }
 
@@ -58,6 +68,7 @@ private:
     return replica < replicas_ ? at(cells, bucket * replicas_ + replica) : nullptr;
   }
   std::vector<cell> activations_, gradients_, targets_, shared_, parts_, shares_;
+  std::vector<cell> final_gradients_, owned_states_, kept_states_;
   std::size_t replicas_;
 };
 

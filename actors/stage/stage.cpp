@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace troupe {
@@ -127,6 +128,17 @@ status stage::make_pieces() {
     return shares;
   };
   std::int64_t updated = 0;
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    owned_.push_back(split ? layout_.share(b, settings_.replica, settings_.replicas) : layout_.buckets[b]);
+    owned_moment_.push_back(updated);
+    updated += owned_.back().count;
+  }
+  const auto moment_of = [&](const flat_range& r) {
+    std::size_t u = 0;
+    while (common_part(owned_[u], r).count == 0) ++u;
+    return owned_moment_[u] + r.first - owned_[u].first;
+  };
+  std::vector<std::int64_t> moments;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto shares = shares_of(i);
     if (slots_[i].norm_here)
@@ -134,20 +146,45 @@ status stage::make_pieces() {
     for (const auto& s : split ? shares : std::vector<flat_range>{layout_.parameters[i]}) {
       pieces_.push_back(
           {i, s.first - layout_.parameters[i].first, values_.slice(s.first, s.count), gradients_of(s), {}, {}});
-      updated += s.count;
+      moments.push_back(moment_of(s));
     }
   }
   for (tensor* t : {&moments1_, &moments2_}) {
     TROUPE_TRY(*t, tensor::make(*memory_, {dtype::f32, {updated}}));
     TROUPE_CHECK(ops_->fill(*t, 0));
   }
-  std::int64_t first = 0;
-  for (auto& p : pieces_) {
-    p.moment1 = moments1_.slice(first, p.value.elements());
-    p.moment2 = moments2_.slice(first, p.value.elements());
-    first += p.value.elements();
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    pieces_[i].moment1 = moments1_.slice(moments[i], pieces_[i].value.elements());
+    pieces_[i].moment2 = moments2_.slice(moments[i], pieces_[i].value.elements());
   }
   return {};
+}
+
+tensor stage::state_of(state_part part, std::size_t unit) const {
+  const auto& r = owned_[unit];
+  switch (part) {
+    case state_part::value:
+      return values_.slice(r.first, r.count);
+    case state_part::gradient:
+      return gradients_of(r);
+    case state_part::moment1:
+      return moments1_.slice(owned_moment_[unit], r.count);
+    case state_part::moment2:
+      return moments2_.slice(owned_moment_[unit], r.count);
+  }
+  return {};
+}
+
+result<tensor> stage::unit(state_part part, std::size_t unit) { return to_host(state_of(part, unit)); }
+
+status stage::take_unit(state_part part, std::size_t unit, const tensor& values) {
+  return ops_->copy(values, state_of(part, unit));
+}
+
+result<tensor> stage::detached(const tensor& t) {
+  TROUPE_TRY(tensor copy, tensor::make(*staging_, t.spec()));
+  std::memcpy(copy.raw(), t.raw(), t.bytes());
+  return copy;
 }
 
 status stage::give_first_values(const parameter_spec& spec, const tensor& value) {

@@ -104,6 +104,19 @@ public:
   result<tensor> parameter_share(std::size_t bucket);
   status take_parameter_share(std::size_t bucket, std::uint32_t replica, const tensor& values);
 
+  // --- the state, in units: for who keeps a copy of it, and for files ---
+  // A unit is a stretch of what this replica updates: a bucket, or with ZeRO-1 its share of one. Flat f32 tensors.
+
+  enum class state_part : std::uint8_t { value, moment1, moment2, gradient };
+  std::size_t units() const noexcept { return owned_.size(); }
+  std::int64_t unit_elements(std::size_t unit) const { return owned_[unit].count; }
+  /// On the host; on the CPU a view, valid until `apply`. The gradient is final once `squared_norms` may be asked.
+  result<tensor> unit(state_part part, std::size_t unit);
+  /// Takes over a unit's values from a host tensor.
+  status take_unit(state_part part, std::size_t unit, const tensor& values);
+  /// A copy of a host tensor that later updates do not touch.
+  result<tensor> detached(const tensor& t);
+
   struct parameter_norm {
     std::size_t parameter = 0;  ///< canonical index
     double squared = 0;
@@ -174,6 +187,7 @@ private:
   status lay_out_memory(const parameter_table& table, const std::vector<std::size_t>& mine);
   status add_uses(const parameter_table& table, std::size_t first_layer, const std::vector<std::size_t>& place);
   status make_pieces();
+  tensor state_of(state_part part, std::size_t unit) const;
   tensor gradients_of(const flat_range& r) const { return gradients_.slice(r.first, r.count); }
   status backward_input_of(layer_state& l, std::uint32_t micro_batch, tensor& dy);
   status backward_weight_of(layer_state& l, std::uint32_t micro_batch);
@@ -192,6 +206,8 @@ private:
   gradient_layout layout_;
   tensor values_, gradients_, moments1_, moments2_;  // flat; moments of what this replica updates
   std::vector<update_piece> pieces_;
+  std::vector<flat_range> owned_;           // [unit]: what this replica updates
+  std::vector<std::int64_t> owned_moment_;  // [unit]: where its moments begin
   struct norm_piece {
     std::size_t parameter = 0;  // canonical index
     tensor gradient;

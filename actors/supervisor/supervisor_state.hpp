@@ -42,6 +42,11 @@ public:
   /// step is committed: losses are added in micro-batch order, replica by replica, norms in parameter order, then in
   /// that of shards, whatever order they came in. Tensor shards all compute the loss; the first one's counts.
   std::optional<committed_step> take(shard_id shard, shard_step part, std::int64_t now_ns);
+  /// What the shard of this rank told of the open step no longer counts: it was lost, and its next incarnation will
+  /// tell it again.
+  void forget(std::uint32_t rank) { finished_[rank].reset(); }
+  /// Step `step` is the open one again.
+  void rewind(std::uint64_t step) { next_step_ = step; }
 
 private:
   committed_step commit(std::int64_t now_ns);

@@ -22,7 +22,7 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
       [self](const worker_assignment& a) {
         for (const auto& id : a.shards)
           self->spawn<caf::detached>(
-              shard, shard_assignment{id, a.epoch, a.incarnation, a.config, {a.split.begin(), a.split.end()}},
+              shard, shard_assignment{id, a.epoch, a.incarnation, a.first_step, a.config, {a.split.begin(), a.split.end()}},
               self->state.factory, &self->state.cells[mesh{a.stages, a.replicas, a.tensor_shards}.rank_of(id)],
               self->state.supervisor);
       },

@@ -1,5 +1,5 @@
-// A worker is killed, stopped or ends by itself, at any instant: within two seconds the run has ended with exit code 3,
-// one sentence names who it was, and nothing is left.
+// A worker is killed, stopped or ends by itself, at any instant, and no restart is allowed: within two seconds the run
+// has ended with exit code 3, one sentence names who it was, and nothing is left.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ struct endless_run {
   explicit endless_run(std::vector<std::string> keys = {}) : files(scratch / "run"), head(words(std::move(keys))) {}
 
   std::vector<std::string> words(std::vector<std::string> keys) const {
-    keys.insert(keys.end(), {"train.steps=1000000", "parallel.pp=3"});
+    keys.insert(keys.end(), {"train.steps=1000000", "parallel.pp=3", "recovery.max_restarts=0"});
     return scratch.troupe_run(files.directory(), keys);
   }
   std::size_t committed() const { return read_json_lines(files.directory() / "metrics.jsonl").size(); }
@@ -243,7 +243,7 @@ TEST_CASE("a stage that ends its process, refuses or throws is named with its ow
     const auto config = scratch.write(
         "faulty.toml",
         "[model]\nkind = \"faulty\"\nhidden = 8\n[parallel]\npp = 2\nsplit = [2, 2]\noversubscribe = true\n"
-        "[train]\nglobal_batch = 8\nmicro_batch = 2\n");
+        "[train]\nglobal_batch = 8\nmicro_batch = 2\n[recovery]\nmax_restarts = 0\n");
     program p({FAULTY_STAGE_PROGRAM, "run", config, "--run-dir", (scratch / "run").string()}, {"STAGE_FAULT=" + f.how});
     const auto end = p.wait();
     INFO(end.err);

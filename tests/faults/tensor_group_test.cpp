@@ -24,8 +24,8 @@ TEST_CASE("kill -9 of a tensor shard, at a random instant: the run ends in time 
     const scratch_folder scratch;
     const shared_memory_watch shared;
     const run_files files(scratch / "run");
-    program head(scratch.troupe_run(files.directory(),
-                                    {"train.steps=1000000", "model.heads=4", "parallel.pp=1", "parallel.tp=4"}));
+    program head(scratch.troupe_run(files.directory(), {"train.steps=1000000", "model.heads=4", "parallel.pp=1",
+                                                        "parallel.tp=4", "recovery.max_restarts=0"}));
     const int pid = files.wait_for_worker(head, victim);
     files.wait_for_steps(head, std::uniform_int_distribution<std::size_t>(1, 30)(dice));
     const std::chrono::duration<double> step(files.metrics().back().at("step_s").get<double>());

@@ -14,12 +14,12 @@ struct two_shards {
       settings.plan = s.actions[i];
       settings.micro_batches = s.micro_batches;
       shards.push_back(std::make_unique<troupe::shard_executor>(
-          settings, std::move(gpt.stages[i]), cells[i], [] {}, [](std::uint32_t) {}));
+          settings, std::move(gpt.stages[i]), nullptr, cells[i], [] {}, [](std::uint32_t) {}));
       ports.push_back(exchange.make_port({0, i, 0}, *shards[i]));
       shards[i]->attach(*ports[i]);
       shards[i]->grant(100);
     }
-    for (std::uint16_t i = 0; i < 2; ++i) ports[i]->connect({0, static_cast<std::uint16_t>(1 - i), 0}, {}, 4);
+    for (auto& shard : shards) REQUIRE(shard->introduce(1, {{{0, 0, 0}, 1, 1, false, {}}, {{0, 1, 0}, 1, 1, false, {}}}));
     for (auto& shard : shards) CHECK_FALSE(shard->take_arrivals());
     REQUIRE(shards[0]->all_peers_ready());
     REQUIRE(shards[1]->all_peers_ready());
